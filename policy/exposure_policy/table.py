@@ -1,0 +1,51 @@
+"""Which memory tools exist and where each may appear. This file is the whole of the decision's data.
+
+Nothing outside this file adds a tool or a surface, and no configuration is read here: that is the feature.
+To see what the rows mean, read `decide.py` next; together they are meant to be read in one sitting.
+"""
+
+from enum import Enum
+from typing import Final, NamedTuple
+
+__all__ = ["TABLE", "ExposeSpec", "Surface", "ToolPolicy"]
+
+
+class Surface(Enum):
+    """A place where a tool could be registered."""
+
+    HARNESS = "harness"
+    """The one trusted program that launched the sidecar. It runs the model; the model sees the tools."""
+    MCP = "mcp"
+    """A Model Context Protocol server that other programs connect to."""
+    A2A = "a2a"
+    """An agent-to-agent card, whose skills other agents call."""
+
+
+class ExposeSpec(NamedTuple):
+    """The outward surfaces on which a tool may appear; both are closed unless a row says otherwise.
+
+    The harness is not listed here: it is not an exposure.
+    """
+
+    mcp: bool = False
+    a2a: bool = False
+
+
+class ToolPolicy(NamedTuple):
+    """One row: a tool's name, whether it changes the store, and its exposure.
+
+    `expose` has no default on purpose. A row without one cannot be built, so the decision is made
+    explicitly for every tool (rule: "The builtin constructor panics on a nil spec").
+    """
+
+    name: str
+    mutates: bool
+    expose: ExposeSpec
+
+
+TABLE: Final[tuple[ToolPolicy, ...]] = (
+    ToolPolicy("memory_list", mutates=False, expose=ExposeSpec(mcp=False, a2a=False)),
+    ToolPolicy("memory_read", mutates=False, expose=ExposeSpec(mcp=False, a2a=False)),
+    ToolPolicy("memory_write", mutates=True, expose=ExposeSpec(mcp=False, a2a=False)),
+    ToolPolicy("memory_delete", mutates=True, expose=ExposeSpec(mcp=False, a2a=False)),
+)

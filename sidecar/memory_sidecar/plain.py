@@ -1,0 +1,75 @@
+"""Untrusted text made safe to show: in the index, in listings, on a terminal.
+
+A note may have been planted. What is shown of it must not close the block it stands in, forge a line, drive a
+terminal, imitate a chat template or carry text that a person cannot see. Bodies never come through here: a
+read returns them byte for byte, as data.
+"""
+
+import re
+from typing import Final
+
+__all__ = ["neutralise"]
+
+# Text with none of these needs no work: the common case, and the only one that launch time meets often.
+_ORDINARY: Final = re.compile(r"[ -;=?-Z\\-{}~]*")
+
+# What shows as nothing, though it is a letter, a mark or a symbol (so neither `str.isprintable` nor the
+# category Cf finds it): fillers of Hangul, Khmer inherent vowels, Mongolian and other variation selectors,
+# the combining grapheme joiner, the blank Braille pattern, musical null notehead; and what Unicode reserves
+# as default-ignorable, so that it stays harmless when it is assigned.
+_INVISIBLE: Final = (
+    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u2800\u3164"
+    "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U00016fe4\U0001bca0-\U0001bca3\U0001d159\U0001d173-\U0001d17a"
+    "\U000e0000-\U000e0fff"
+)
+_HIDDEN: Final = re.compile(f"[{_INVISIBLE}]")
+
+# Characters that are, or that a normaliser (NFC, NFKC, NFKD) turns into, a delimiter of the index block or of
+# a chat template. The replacements look alike and normalise to themselves.
+_LOOKALIKE: Final = {
+    ord(char): shown
+    for chars, shown in (
+        ("<\ufe64\uff1c\u226e\u2a79\u2a81", "\u2039"),
+        (">\ufe65\uff1e\u226f\u2a7a\u2a82", "\u203a"),
+        ("|\uff5c\ufe33\uffe8", "\u00a6"),
+        ("\uff3b\ufe47", "\u2045"),
+        ("\uff3d\ufe48", "\u2046"),
+    )
+    for char in chars
+}
+
+# `[INST]`, `[/INST]`, `[TOOL_CALLS]`: a bracket that opens one word without small letters. Others are ordinary.
+_TEMPLATE_TOKEN: Final = re.compile(r"\[(?=[/\uff0f]?[^\W\da-z]+\])")
+
+
+def neutralise(text: str, limit: int | None = None) -> str:
+    """`text` as one safe line, at most `limit` characters (the last one `…` where it was cut).
+
+    Controls, line breaks and runs of white space become one space; invisible characters, private use,
+    surrogates and noncharacters go; delimiters become harmless look-alikes. Letters of every script and emoji stay.
+    """
+    if _ORDINARY.fullmatch(text) is None:
+        text = _unusual(text)
+    line = " ".join(text.split())
+    if limit is not None and len(line) > limit:
+        return line[: limit - 1].rstrip() + "…"
+    return line
+
+
+def _unusual(text: str) -> str:
+    from unicodedata import category
+
+    kept = []
+    for char in _HIDDEN.sub("", text):
+        kind = category(char)
+        if kind in ("Cc", "Zl", "Zp", "Zs"):
+            kept.append(" ")
+        elif kind in ("Cf", "Cs", "Co") or (kind == "Cn" and _is_noncharacter(ord(char))):
+            continue
+        else:
+            kept.append(char)
+    return _TEMPLATE_TOKEN.sub("\u2045", "".join(kept).translate(_LOOKALIKE))
+
+
+def _is_noncharacter(point: int) -> bool:
+    return point & 0xFFFE == 0xFFFE or 0xFDD0 <= point <= 0xFDEF

@@ -1,0 +1,94 @@
+"""Every way a store can refuse. A message here may be shown to a model as it is.
+
+So each says in one sentence what is wrong and in one what to do, and none carries a path, a credential or a
+traceback: the cause is chained for the operator's log, never put into the text.
+"""
+
+from typing import ClassVar, Literal
+
+__all__ = [
+    "InvalidError",
+    "KeyExistsError",
+    "KeyNotFoundError",
+    "OutcomeUnknownError",
+    "StaleError",
+    "StoreError",
+    "StoreFullError",
+    "UnavailableError",
+    "UnreadableError",
+]
+
+
+class StoreError(Exception):
+    """A store refused or failed. `code` is a stable word for telemetry; the text is for the model."""
+
+    code: ClassVar[str] = "error"
+
+
+class InvalidError(StoreError):
+    """A key, description or content breaks a rule. The store was not touched."""
+
+    code = "invalid"
+
+
+class KeyExistsError(StoreError):
+    """`create` met a key that already holds a note (the sources' ErrExists)."""
+
+    code = "exists"
+
+
+class StaleError(StoreError):
+    """An update without the authority it needs (the sources' ErrStale). Nothing was written.
+
+    `reason` is `not_read` when the scope holds no revision of the key, `changed` when it holds one that is
+    no longer what is stored.
+    """
+
+    code = "stale"
+
+    def __init__(self, reason: Literal["not_read", "changed"]) -> None:
+        self.reason: Literal["not_read", "changed"] = reason
+        super().__init__(
+            "This memory was not read in this run. Read it first."
+            if reason == "not_read"
+            else "This memory changed since this run read it. Read it again."
+        )
+
+
+class KeyNotFoundError(StoreError):
+    """`read` met a key that holds nothing."""
+
+    code = "not_found"
+
+    def __init__(self) -> None:
+        super().__init__("Nothing is stored under this key. Call memory_list to see the keys that exist.")
+
+
+class StoreFullError(StoreError):
+    """The store holds as many entries as it may. Nothing was written."""
+
+    code = "full"
+
+
+class UnreadableError(StoreError):
+    """Something is stored under the key, but it is not a note that can be read. It was left as it is."""
+
+    code = "unreadable"
+
+
+class UnavailableError(StoreError):
+    """The store cannot be used now: a full disk, missing permission, a broker out of reach. Nothing changed."""
+
+    code = "unavailable"
+
+
+class OutcomeUnknownError(StoreError):
+    """A change may or may not have been stored: its confirmation was lost. Only a read can tell."""
+
+    code = "outcome_unknown"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The outcome of this change is unknown: it may or may not have been stored. "
+            "Read the key to see what it holds now."
+        )

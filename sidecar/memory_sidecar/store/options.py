@@ -1,0 +1,76 @@
+"""Strict decoding of mappings that people write, into dataclasses. One rule for every backend and section.
+
+An unknown key fails with the nearest known one, a wrong type fails by name; a default is the field's own.
+"""
+
+import dataclasses
+import types
+import typing
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+__all__ = ["OptionsError", "decode_options"]
+
+T = TypeVar("T")
+
+_NAMES = {str: "text", bool: "true or false", int: "a whole number", dict: "a mapping", Mapping: "a mapping"}
+
+
+class OptionsError(ValueError):
+    """A configured value is unknown or of the wrong type. The text names it and says what to write."""
+
+
+def decode_options(into: type[T], values: object, where: str) -> T:
+    """Build the dataclass `into` from `values`, the mapping found at `where` (a dotted path, for messages).
+
+    `values` may be None, which stands for an empty mapping. Fields are `str`, `bool`, `int` or
+    `Mapping`, each possibly `| None`; a field without a default must be given.
+
+    Raises:
+        OptionsError: `values` is no mapping, or a key is unknown, missing or of the wrong type.
+    """
+    if values is None:
+        values = {}
+    if not isinstance(values, Mapping):
+        raise OptionsError(f"{where} must be a mapping of options; found {_shown(values)}")
+    hints = typing.get_type_hints(into)
+    fields = {field.name: field for field in dataclasses.fields(into)}  # type: ignore[arg-type]
+    for key, value in values.items():
+        if key not in fields:
+            raise OptionsError(f"{where}.{key} is not an option{suggestion(str(key), list(fields))}")
+        _check_type(f"{where}.{key}", value, hints[key])
+    for name, field in fields.items():
+        if name not in values and field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
+            raise OptionsError(f"{where}.{name} is missing; add it")
+    return into(**values)
+
+
+def suggestion(word: str, known: list[str]) -> str:
+    """The tail of a message about an unknown word: the nearest known one, else all of them."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(word, known, n=1, cutoff=0.6)
+    if near:
+        return f"; did you mean {near[0]}?"
+    return f"; known are: {', '.join(known)}" if known else "; this block takes none"
+
+
+def _check_type(where: str, value: object, hint: Any) -> None:
+    allowed = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
+    kinds = [typing.get_origin(kind) or kind for kind in allowed]
+    if value is None and types.NoneType in kinds:
+        return
+    # A boolean is an int to Python, never to a person who writes YAML.
+    if any(isinstance(value, kind) and (kind is bool or not isinstance(value, bool)) for kind in kinds):
+        return
+    wanted = " or ".join(_NAMES[kind] for kind in kinds if kind in _NAMES)
+    quote = "; put it in quotes" if str in kinds and isinstance(value, bool | int | float) else ""
+    raise OptionsError(f"{where} must be {wanted}; found {_shown(value)}{quote}")
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, Mapping):
+        return "a mapping"
+    if isinstance(value, list):
+        return "a list"
+    return f"{value!r:.60}"

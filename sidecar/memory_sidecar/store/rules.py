@@ -1,0 +1,126 @@
+"""The limits and what makes a key, a description and a content legal. The same for every backend.
+
+Every method of every backend validates here before it touches its store.
+"""
+
+import re
+from typing import Final
+
+from ..plain import neutralise
+from .errors import InvalidError, StoreFullError
+
+__all__ = [
+    "MAX_CONTENT_BYTES",
+    "MAX_DESCRIPTION",
+    "MAX_ENTRIES",
+    "MAX_ENTRY_BYTES",
+    "MAX_KEY",
+    "check_capacity",
+    "is_key",
+    "normalize_description",
+    "one_line",
+    "validate_key",
+    "validate_write",
+]
+
+MAX_KEY: Final = 200
+"""Characters in a key. With `.md` it stays below the 255 bytes that file systems allow a name."""
+
+MAX_DESCRIPTION: Final = 500
+"""Code points in a description after normalisation."""
+
+MAX_CONTENT_BYTES: Final = 64 * 1024
+"""Content, counted in UTF-8 bytes: what a NATS KV value carries comfortably."""
+
+MAX_ENTRIES: Final = 1024
+"""Entries in one store. An overwrite replaces an entry that already counted."""
+
+MAX_ENTRY_BYTES: Final = MAX_CONTENT_BYTES + 2 * 4 * MAX_DESCRIPTION + 64
+"""A whole stored document, 69600 bytes. The header is budgeted at twice the description's longest UTF-8 form,
+because YAML may quote and escape what it holds, plus 64 bytes for its fixed lines."""
+
+# Legal NATS KV key characters that are also safe in a filename. The slash is left out so that a key maps
+# to one flat filename; `..` and outer dots are refused below.
+_KEY: Final = re.compile(r"[A-Za-z0-9._=-]+")
+
+# Line breaks and controls would break a one-line header; noncharacters are not for interchange (Unicode
+# 23.7), and YAML would spend ten bytes to escape one, past the budget above.
+_NOT_TEXT: Final = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u2028\u2029\ufdd0-\ufdef"
+    + "".join(chr(plane * 0x10000 + 0xFFFE) + chr(plane * 0x10000 + 0xFFFF) for plane in range(17))
+    + "]"
+)
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+
+
+def is_key(text: str) -> bool:
+    """Whether `text` is a legal key: `[A-Za-z0-9._=-]`, at most `MAX_KEY`, no outer dot and no `..`."""
+    return (
+        len(text) <= MAX_KEY
+        and _KEY.fullmatch(text) is not None
+        and not text.startswith(".")
+        and not text.endswith(".")
+        and ".." not in text
+    )
+
+
+def validate_key(key: str) -> None:
+    """Raise `InvalidError` unless `key` is legal. The message does not repeat the key: it may be hostile."""
+    if not is_key(key):
+        raise InvalidError(
+            f"This key is not legal. Use 1 to {MAX_KEY} letters, digits and . _ = - with no dot at either end "
+            "and no two dots together."
+        )
+
+
+def normalize_description(description: str) -> str:
+    """The form of a description that is stored: one line, single spaces, nothing around it.
+
+    Raises:
+        InvalidError: it is empty or shows nothing, is longer than `MAX_DESCRIPTION` code points once
+            normalised, or holds half of a surrogate pair.
+    """
+    if _SURROGATE.search(description):
+        raise InvalidError("The description holds a broken character. Send it as valid Unicode text.")
+    line = one_line(description)
+    if not neutralise(line):
+        raise InvalidError("The description is empty. Describe in one line what this memory holds.")
+    if len(line) > MAX_DESCRIPTION:
+        raise InvalidError(
+            f"The description has {len(line)} characters; at most {MAX_DESCRIPTION} are allowed. "
+            "Shorten it to one line and put the rest into the content."
+        )
+    return line
+
+
+def one_line(text: str) -> str:
+    """`text` with every line break, control, noncharacter and run of white space as one space."""
+    return " ".join(_NOT_TEXT.sub(" ", text).split())
+
+
+def validate_write(key: str, description: str, content: str) -> str:
+    """Check all three parts of a write and return the description to store.
+
+    Raises:
+        InvalidError: a part breaks its rule; nothing may be stored.
+    """
+    validate_key(key)
+    line = normalize_description(description)
+    if _SURROGATE.search(content):
+        raise InvalidError("The content holds a broken character. Send it as valid Unicode text.")
+    size = len(content.encode())
+    if size > MAX_CONTENT_BYTES:
+        raise InvalidError(
+            f"The content has {size} bytes; at most {MAX_CONTENT_BYTES} are allowed. "
+            "Shorten it or split it over several keys."
+        )
+    return line
+
+
+def check_capacity(entries: int) -> None:
+    """Raise `StoreFullError` if a store of `entries` entries has no room for one more."""
+    if entries >= MAX_ENTRIES:
+        raise StoreFullError(
+            f"The memory is full: it holds {MAX_ENTRIES} entries. "
+            "Delete or overwrite an entry that is no longer needed, then try again."
+        )
