@@ -34,7 +34,9 @@ _PLAIN_HEADER: Final = re.compile(rb"---\ndescription: (" + _PLAIN.encode() + rb
 _RESERVED: Final = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})
 
 _BOM: Final = b"\xef\xbb\xbf"
-_HEADER: Final = re.compile(rb"---[ \t]*\r?\n(?P<yaml>.*?)^---[ \t]*(?:\r?\n(?:\r?\n)?|\Z)", re.DOTALL | re.MULTILINE)
+_HEADER: Final = re.compile(
+    rb"---[ \t]*\r?\n(?P<yaml>.*?)^---[ \t]*(?:\r?\n(?:\r?\n)?|\Z)", re.DOTALL | re.MULTILINE
+)
 
 
 def serialize(description: str, content: str) -> bytes:
@@ -79,7 +81,7 @@ def parse_description(prefix: bytes, size: int) -> str | None:
     """
     check_size(size)
     description, start = _header(prefix)
-    if start == 0 and len(prefix) < size and prefix.removeprefix(_BOM).startswith(b"---"):
+    if start <= len(_BOM) and len(prefix) < size and prefix.removeprefix(_BOM).startswith(b"---"):
         return None
     if not description:
         try:
@@ -100,7 +102,9 @@ def check_size(size: int) -> None:
 
 
 def not_text() -> UnreadableError:
-    return UnreadableError("This memory is stored, but it is not UTF-8 text. Leave it; its operator must repair it.")
+    return UnreadableError(
+        "This memory is stored, but it is not UTF-8 text. Leave it; its operator must repair it."
+    )
 
 
 def _is_plain(text: str) -> bool:
@@ -110,7 +114,7 @@ def _is_plain(text: str) -> bool:
 def _header(document: bytes) -> tuple[str, int]:
     """The description and the offset of the body; ("", 0 or past the byte order mark) without a header."""
     if plain := _PLAIN_HEADER.match(document):
-        return plain[1].decode(), plain.end()
+        return _stored_form(plain[1].decode()), plain.end()
     offset = len(_BOM) if document.startswith(_BOM) else 0
     found = _HEADER.match(document, offset)
     if found is not None:
@@ -132,4 +136,8 @@ def _description_in(header: bytes) -> str | None:
     description = fields.get("description") if isinstance(fields, dict) else None
     if not isinstance(description, str):
         return None
+    return _stored_form(description)
+
+
+def _stored_form(description: str) -> str:
     return one_line(description)[:MAX_DESCRIPTION].rstrip()

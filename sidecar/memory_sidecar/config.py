@@ -1,0 +1,139 @@
+"""The operator's YAML: `identity`, `nats_context` and `harness.memory`, decoded into frozen dataclasses.
+
+The memory block is strict. Other keys belong to the harness and are left alone, unless one looks like a
+misspelling of ours: a setting that silently does nothing is worse than an error.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, Final
+
+from .options import OptionsError, decode_options
+
+__all__ = ["Config", "ConfigError", "MemoryConfig", "load", "parse"]
+
+MAX_CONFIG_BYTES: Final = 1024 * 1024
+"""Larger than any configuration a person writes; a wrong path (a log, a database) is refused before parsing."""
+
+
+class ConfigError(ValueError):
+    """The configuration cannot be used. The text is one line that names the place and the remedy."""
+
+
+@dataclasses.dataclass(frozen=True)
+class MemoryConfig:
+    """`harness.memory`. `backend` is None when the file names none, which leaves the choice to the caller."""
+
+    enabled: bool = False
+    backend: str | None = None
+    read_only: bool = False
+    no_index: bool = False
+    options: Mapping[str, Any] | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """What this product reads of a configuration. Anything else in the file belongs to the harness."""
+
+    identity: str | None = None
+    nats_context: str | None = None
+    memory: MemoryConfig = dataclasses.field(default_factory=MemoryConfig)
+
+
+LAUNCHED: Final = Config(memory=MemoryConfig(enabled=True))
+"""Without a configuration file, launching the sidecar is the opt-in."""
+
+
+def load(path: str) -> Config:
+    """Read and decode the file at `path`.
+
+    Raises:
+        ConfigError: it cannot be read, is not YAML, or breaks a rule.
+    """
+    try:
+        with open(path, "rb") as file:
+            text = file.read(MAX_CONFIG_BYTES + 1)
+    except OSError as error:
+        raise ConfigError(
+            f"cannot read the configuration {path}: {error.strerror}; check --config"
+        ) from error
+    if len(text) > MAX_CONFIG_BYTES:
+        raise ConfigError(f"the configuration {path} is larger than {MAX_CONFIG_BYTES} bytes; check --config")
+    try:
+        return parse(text)
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}") from error
+
+
+def parse(text: bytes) -> Config:
+    """Decode a configuration.
+
+    Raises:
+        ConfigError: it is not one YAML mapping, repeats a key, or breaks a rule of the memory block.
+    """
+    document = _yaml(text)
+    if document is None:
+        document = {}
+    if not isinstance(document, dict):
+        raise ConfigError("a configuration is a YAML mapping; start it with `harness:`")
+    _no_misspelling(document, "", ("identity", "nats_context", "harness"))
+    harness = document.get("harness")
+    if harness is None:
+        harness = {}
+    if not isinstance(harness, dict):
+        raise ConfigError(
+            "harness must be a mapping; write the memory block as `harness: {memory: {enabled: true}}`"
+        )
+    _no_misspelling(harness, "harness.", ("memory",))
+    try:
+        memory = decode_options(MemoryConfig, harness.get("memory"), "harness.memory")
+        ours = {key: document[key] for key in ("identity", "nats_context") if key in document}
+        config = decode_options(Config, ours, "the configuration")
+    except OptionsError as error:
+        raise ConfigError(str(error)) from error
+    return dataclasses.replace(config, memory=memory)
+
+
+def _no_misspelling(found: Mapping[object, object], where: str, ours: tuple[str, ...]) -> None:
+    from difflib import get_close_matches
+
+    for key in found:
+        if key in ours or not isinstance(key, str):
+            continue
+        near = get_close_matches(key.lower().replace("-", "_"), ours, n=1, cutoff=0.8)
+        if near and near[0] not in found:
+            raise ConfigError(
+                f"{where}{key} looks like a misspelling of {where}{near[0]}; rename one of them"
+            )
+
+
+def _yaml(text: bytes) -> Any:
+    import yaml
+
+    class Loader(yaml.SafeLoader):
+        """PyYAML keeps the last of two equal keys; a configuration with two is a mistake."""
+
+    def mapping(loader: Loader, node: yaml.MappingNode) -> dict[Any, Any]:
+        seen = set()
+        for key_node, _ in node.value:
+            key = (key_node.tag, key_node.value if isinstance(key_node, yaml.ScalarNode) else id(key_node))
+            if key in seen and key_node.tag != "tag:yaml.org,2002:merge":
+                line = key_node.start_mark.line + 1
+                raise ConfigError(f"line {line}: the key {key_node.value!r} stands twice; remove one")
+            seen.add(key)
+        return yaml.SafeLoader.construct_mapping(loader, node, deep=True)
+
+    Loader.add_constructor("tag:yaml.org,2002:map", mapping)
+    try:
+        return yaml.load(text, Loader=Loader)  # noqa: S506 - a SafeLoader
+    except yaml.MarkedYAMLError as error:
+        line = f"line {error.problem_mark.line + 1}: " if error.problem_mark else ""
+        raise ConfigError(f"{line}this is not valid YAML ({error.problem}); mend that line") from error
+    except yaml.YAMLError as error:
+        raise ConfigError("this is not YAML text; check that --config names the right file") from error
+    except (ValueError, RecursionError, TypeError) as error:
+        if isinstance(error, ConfigError):
+            raise
+        raise ConfigError(
+            "a value in this file cannot be read as YAML; quote dates and large numbers"
+        ) from error
