@@ -12,7 +12,7 @@ from .table import TABLE, ExposeSpec, Surface, ToolPolicy
 __all__ = ["TOOLS", "ExposureRefused", "check", "load", "tool_set"]
 
 
-class ExposureRefused(Exception):
+class ExposureRefused(Exception):  # noqa: N818 - a fixed name: it says what happened
     """A tool may not be on a surface. Carries `tool`, `surface` (its name) and the `rule` that refuses."""
 
     def __init__(self, tool: str, surface: str, rule: str) -> None:
@@ -34,16 +34,12 @@ def load(rows: Iterable[ToolPolicy]) -> dict[str, ToolPolicy]:
         name, mutates, spec = row
         # Typed code cannot get here with a wrong spec; a cast, a mock or a hand-built tuple can.
         if not isinstance(spec, ExposeSpec):
-            raise ExposureRefused(
-                name, "any", "a tool needs an explicit ExposeSpec; write it out in table.py"
-            )
+            raise ExposureRefused(name, "any", "a tool needs an explicit ExposeSpec; write it out in table.py")
         if not isinstance(mutates, bool):
             raise ExposureRefused(name, "any", "a row must say with True or False whether its tool mutates")
         for surface, allowed in zip(spec._fields, spec, strict=True):
             if allowed is not False:
-                raise ExposureRefused(
-                    name, surface, "a memory tool is for its harness alone; set this to False"
-                )
+                raise ExposureRefused(name, surface, "a memory tool is for its harness alone; set this to False")
         if name in table:
             raise ExposureRefused(name, "any", "a tool has one row; remove the second")
         table[name] = row
@@ -76,9 +72,7 @@ def check(tool: str, surface: Surface) -> None:
         raise ExposureRefused(tool, str(surface), "an unknown surface is refused; name one of Surface")
     row = TOOLS.get(tool)
     if row is None:
-        raise ExposureRefused(
-            tool, surface.value, "the policy table has no such tool; add a row to table.py first"
-        )
+        raise ExposureRefused(tool, surface.value, "the policy table has no such tool; add a row to table.py first")
     if surface is Surface.HARNESS:
         return
     allowed = {Surface.MCP: row.expose.mcp, Surface.A2A: row.expose.a2a}[surface]

@@ -54,9 +54,7 @@ def load(path: str) -> Config:
         with open(path, "rb") as file:
             text = file.read(MAX_CONFIG_BYTES + 1)
     except OSError as error:
-        raise ConfigError(
-            f"cannot read the configuration {path}: {error.strerror}; check --config"
-        ) from error
+        raise ConfigError(f"cannot read the configuration {path}: {error.strerror}; check --config") from error
     if len(text) > MAX_CONFIG_BYTES:
         raise ConfigError(f"the configuration {path} is larger than {MAX_CONFIG_BYTES} bytes; check --config")
     try:
@@ -102,9 +100,7 @@ def _no_misspelling(found: Mapping[object, object], where: str, ours: tuple[str,
             continue
         near = get_close_matches(key.lower().replace("-", "_"), ours, n=1, cutoff=0.8)
         if near and near[0] not in found:
-            raise ConfigError(
-                f"{where}{key} looks like a misspelling of {where}{near[0]}; rename one of them"
-            )
+            raise ConfigError(f"{where}{key} looks like a misspelling of {where}{near[0]}; rename one of them")
 
 
 def _yaml(text: bytes) -> Any:
@@ -134,6 +130,4 @@ def _yaml(text: bytes) -> Any:
     except (ValueError, RecursionError, TypeError) as error:
         if isinstance(error, ConfigError):
             raise
-        raise ConfigError(
-            "a value in this file cannot be read as YAML; quote dates and large numbers"
-        ) from error
+        raise ConfigError("a value in this file cannot be read as YAML; quote dates and large numbers") from error

@@ -18,7 +18,7 @@ from .contract import Entry
 from .errors import UnreadableError
 from .rules import MAX_DESCRIPTION, MAX_ENTRY_BYTES, one_line
 
-__all__ = ["HEADER_BYTES", "UNREADABLE", "parse", "parse_description", "serialize"]
+__all__ = ["HEADER_BYTES", "UNREADABLE", "check_text", "parse", "parse_description", "serialize"]
 
 UNREADABLE: Final = "(unreadable)"
 """The description under which a listing shows an entry that cannot be read."""
@@ -63,12 +63,9 @@ def parse(document: bytes) -> Entry:
     Raises:
         UnreadableError: it is not UTF-8, or larger than any legal entry.
     """
-    check_size(len(document))
+    check_text(document)
     description, start = _header(document)
-    try:
-        return Entry(description, document[start:].decode())
-    except UnicodeDecodeError as error:
-        raise not_text() from error
+    return Entry(description, document[start:].decode())
 
 
 def parse_description(prefix: bytes, size: int) -> str | None:
@@ -79,7 +76,7 @@ def parse_description(prefix: bytes, size: int) -> str | None:
     Raises:
         UnreadableError: the prefix is not UTF-8, or the document is larger than any legal entry.
     """
-    check_size(size)
+    _check_size(size)
     description, start = _header(prefix)
     if start <= len(_BOM) and len(prefix) < size and prefix.removeprefix(_BOM).startswith(b"---"):
         return None
@@ -89,19 +86,27 @@ def parse_description(prefix: bytes, size: int) -> str | None:
         except UnicodeDecodeError as error:
             # A character cut by the end of the prefix is no damage.
             if len(prefix) == size or error.start < len(prefix) - 3:
-                raise not_text() from error
+                raise _not_text() from error
     return description
 
 
-def check_size(size: int) -> None:
-    """Raise `UnreadableError` for a document larger than any that can be written."""
+def check_text(document: bytes) -> None:
+    """Raise `UnreadableError` unless `document` is UTF-8 text no larger than a legal entry."""
+    _check_size(len(document))
+    try:
+        document.decode()
+    except UnicodeDecodeError as error:
+        raise _not_text() from error
+
+
+def _check_size(size: int) -> None:
     if size > MAX_ENTRY_BYTES:
         raise UnreadableError(
             "This memory is stored, but it is larger than an entry may be. Leave it; its operator must shorten it."
         )
 
 
-def not_text() -> UnreadableError:
+def _not_text() -> UnreadableError:
     return UnreadableError(
         "This memory is stored, but it is not UTF-8 text. Leave it; its operator must repair it."
     )

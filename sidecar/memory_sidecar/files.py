@@ -1,0 +1,232 @@
+"""The file system, carefully: no link is followed, nothing is half-written, what is acknowledged is on disk.
+
+The order of a durable write is fixed here: stage, write, fsync, publish by one atomic name operation, fsync the
+directory. Names are relative to an open directory, so that a path is resolved once. Errors stay `OSError`; what
+one means differs per operation, so callers translate.
+"""
+
+import errno
+import fcntl
+import os
+import stat
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Final
+
+__all__ = [
+    "LockTimeoutError",
+    "create_exclusively",
+    "flush",
+    "locked",
+    "make_private_directory",
+    "open_directory",
+    "open_regular",
+    "publish_new",
+    "publish_over",
+    "read_up_to",
+    "staged",
+    "sweep",
+    "try_lock",
+    "write_all",
+]
+
+LOCK_TIMEOUT: Final = 10.0
+"""Seconds to wait for another process's lock. It is held for milliseconds, so past this its holder is stopped."""
+
+_STAGE_PREFIX: Final = ".tmp-"
+_NO_HARD_LINKS: Final = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK})
+
+
+class LockTimeoutError(OSError):
+    """Another process held the directory's lock for `LOCK_TIMEOUT` seconds."""
+
+
+def make_private_directory(path: str) -> None:
+    """Make `path` and its missing parents, mode 0700, durably. An existing directory is left as it is.
+
+    The last part may be a symbolic link to a directory: the operator's choice of place.
+    """
+    if os.path.isdir(path):
+        return
+    parent = os.path.dirname(os.path.abspath(path))
+    if not os.path.isdir(parent):
+        make_private_directory(parent)
+    try:
+        os.mkdir(path, 0o700)
+    except FileExistsError:
+        if not os.path.isdir(path):
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path) from None
+        return
+    with open_directory(parent) as above:
+        flush(above)
+
+
+@contextmanager
+def open_directory(path: str) -> Iterator[int]:
+    """A descriptor of the directory, for use as `dir_fd`."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def open_regular(name: str, directory: int | None, flags: int = os.O_RDONLY) -> int | None:
+    """A descriptor of the regular file `name`; None if nothing of that name is one.
+
+    Never follows a link and never blocks on a FIFO: the check is made on what was opened, not on the name.
+    """
+    try:
+        # O_NONBLOCK only matters for what is refused below; a regular file never blocks.
+        descriptor = os.open(
+            name, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC, dir_fd=directory
+        )
+    except OSError as error:
+        if error.errno in (errno.ENOENT, errno.ELOOP, errno.ENXIO, errno.EISDIR, errno.ENODEV):
+            return None
+        try:
+            status = os.stat(name, dir_fd=directory, follow_symlinks=False)
+        except FileNotFoundError:
+            return None
+        if not stat.S_ISREG(status.st_mode):
+            return None
+        raise
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
+def create_exclusively(name: str, directory: int | None, flags: int = os.O_RDWR) -> int:
+    """A descriptor of the new file `name`, mode 0600.
+
+    Raises:
+        FileExistsError: the name is taken, by whatever it may be.
+    """
+    return os.open(name, flags | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=directory)
+
+
+def read_up_to(descriptor: int, limit: int) -> bytes:
+    """The bytes from the descriptor's position to the end, or the first `limit` of them."""
+    parts = []
+    while limit > 0 and (part := os.read(descriptor, min(limit, 1 << 20))):
+        parts.append(part)
+        limit -= len(part)
+    return b"".join(parts)
+
+
+def write_all(descriptor: int, data: bytes) -> None:
+    """Write every byte, however few the system takes at a time."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]
+
+
+def flush(descriptor: int) -> None:
+    """Return when what was written to this file or directory has reached the disk."""
+    full = getattr(fcntl, "F_FULLFSYNC", None)  # macOS: fsync alone stops at the drive's cache
+    if full is not None:
+        try:
+            fcntl.fcntl(descriptor, full)
+            return
+        except OSError:
+            pass
+    os.fsync(descriptor)
+
+
+@contextmanager
+def staged(directory: int, data: bytes) -> Iterator[str]:
+    """The name of a temporary file that holds `data`, flushed; gone again at the end, published or not.
+
+    It is locked while its writer lives, which is how `sweep` tells it from a dead writer's.
+    """
+    name = _STAGE_PREFIX + os.urandom(8).hex()
+    descriptor = create_exclusively(name, directory)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        write_all(descriptor, data)
+        flush(descriptor)
+        yield name
+    finally:
+        os.close(descriptor)
+        with suppress(FileNotFoundError):  # renamed into place
+            os.unlink(name, dir_fd=directory)
+
+
+def publish_new(directory: int, stage: str, name: str) -> None:
+    """Give the staged file its name, if that is free. The caller holds the directory's lock.
+
+    Raises:
+        FileExistsError: the name is taken.
+    """
+    try:
+        os.link(stage, name, src_dir_fd=directory, dst_dir_fd=directory, follow_symlinks=False)
+    except OSError as error:
+        if error.errno not in _NO_HARD_LINKS:
+            raise
+        # No hard links here. Every writer of this store holds the lock, so looking and renaming is
+        # exclusive among them, and a rename never shows a half-written file.
+        try:
+            os.stat(name, dir_fd=directory, follow_symlinks=False)
+        except FileNotFoundError:
+            os.rename(stage, name, src_dir_fd=directory, dst_dir_fd=directory)
+        else:
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST)) from error
+
+
+def publish_over(directory: int, stage: str, name: str) -> None:
+    """Give the staged file its name, replacing what has it."""
+    os.rename(stage, name, src_dir_fd=directory, dst_dir_fd=directory)
+
+
+def try_lock(descriptor: int) -> bool:
+    """Take the advisory lock of an open file; False if another holds it. It goes with its holder."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+@contextmanager
+def locked(directory: int) -> Iterator[None]:
+    """Hold the directory's advisory lock: one writer at a time, in this process and among all of them.
+
+    The lock is on the directory itself, so there is no lock file to delete under a holder, and none is left
+    behind by a killed one.
+
+    Raises:
+        LockTimeoutError: it was not free within `LOCK_TIMEOUT` seconds.
+    """
+    pause = 0.0002
+    deadline = time.monotonic() + LOCK_TIMEOUT
+    while not try_lock(directory):
+        if time.monotonic() > deadline:
+            raise LockTimeoutError(errno.EBUSY, "the directory's lock is held")
+        time.sleep(pause)
+        pause = min(pause * 2, 0.02)
+    try:
+        yield
+    finally:
+        fcntl.flock(directory, fcntl.LOCK_UN)
+
+
+def sweep(directory: int) -> None:
+    """Remove temporary files whose writers are dead. A living writer holds its file's lock.
+
+    A writer between making and locking its file may lose it; it then fails to publish, with nothing stored.
+    """
+    with os.scandir(directory) as entries:
+        stale = [entry.name for entry in entries if entry.name.startswith(_STAGE_PREFIX)]
+    for name in stale:
+        descriptor = open_regular(name, directory)
+        if descriptor is None:
+            continue
+        try:
+            if try_lock(descriptor):
+                os.unlink(name, dir_fd=directory)
+        except FileNotFoundError:
+            pass  # another sidecar swept it first
+        finally:
+            os.close(descriptor)
