@@ -180,13 +180,22 @@ def publish_over(directory: int, stage: str, name: str) -> None:
     os.rename(stage, name, src_dir_fd=directory, dst_dir_fd=directory)
 
 
-def try_lock(descriptor: int) -> bool:
-    """Take the advisory lock of an open file; False if another holds it. It goes with its holder."""
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+def try_lock(descriptor: int, *, patience: float = 0.0) -> bool:
+    """Take the advisory lock of an open file; False if another still holds it after `patience` seconds.
+
+    The kernel releases it with its holder, however that dies.
+    """
+    pause = 0.0002
+    deadline = time.monotonic() + patience
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError:
+            if time.monotonic() >= deadline:
+                return False
+        time.sleep(pause)
+        pause = min(pause * 2, 0.02)
 
 
 @contextmanager
@@ -199,13 +208,8 @@ def locked(directory: int) -> Iterator[None]:
     Raises:
         LockTimeoutError: it was not free within `LOCK_TIMEOUT` seconds.
     """
-    pause = 0.0002
-    deadline = time.monotonic() + LOCK_TIMEOUT
-    while not try_lock(directory):
-        if time.monotonic() > deadline:
-            raise LockTimeoutError(errno.EBUSY, "the directory's lock is held")
-        time.sleep(pause)
-        pause = min(pause * 2, 0.02)
+    if not try_lock(directory, patience=LOCK_TIMEOUT):
+        raise LockTimeoutError(errno.EBUSY, "the directory's lock is held")
     try:
         yield
     finally:

@@ -1,0 +1,209 @@
+"""A run's journal on disk: one writer, append only, and never a reason to refuse the model its memory.
+
+A record is in the file before the reply that relies on it goes out, so SIGKILL loses nothing acknowledged; what
+must survive a power cut is flushed. When the disk will not take a record, the records wait here, the caller is told
+that authority is not saved, and the next append tries again.
+"""
+
+import errno
+import os
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from .. import files
+from .records import Record, encode
+from .replay import DamagedError, Replayed, replay
+
+__all__ = ["Journal", "JournalError", "RunBusyError", "journal_name", "read_journal"]
+
+_MAX_WAITING: Final = 1024
+"""Records kept while the disk takes none; past it a fresh snapshot stands for them all."""
+
+_LOOK: Final = 0.2
+"""Seconds to allow for someone who only looks whether the journal is open; a run holds it far longer."""
+
+
+class JournalError(Exception):
+    """The journal cannot be used. The text is for the harness: what is wrong, and what to do."""
+
+
+class RunBusyError(JournalError):
+    """Another process, or another run of this one, has the journal open."""
+
+
+def journal_name(run: str) -> str:
+    return f"{run}.jsonl"
+
+
+def read_journal(path: str) -> tuple[Replayed | None, bool]:
+    """What the journal at `path` says, and whether a living process has it open. Changes nothing.
+
+    Raises:
+        FileNotFoundError: there is no regular file of that name.
+        DamagedError: it cannot be trusted.
+        OSError: it cannot be read.
+    """
+    descriptor = files.open_regular(path, None)
+    if descriptor is None:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+    try:
+        return replay(files.read_up_to(descriptor, os.fstat(descriptor).st_size)), not files.try_lock(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+class Journal:
+    """The open journal of one run. Not safe for concurrent use: a run has one thread.
+
+    `meta` and `snapshot` make the records that a new file starts with, from the run as it is then.
+    """
+
+    def __init__(
+        self, directory: str, run: str, *, meta: Callable[[], Record], snapshot: Callable[[], Record]
+    ) -> None:
+        self._directory = directory
+        self._name = journal_name(run)
+        self._path = os.path.join(directory, self._name)
+        self._meta = meta
+        self._snapshot = snapshot
+        self._descriptor: int | None = None
+        self._seq = 1
+        self._length = 0
+        self._waiting: list[Record] = []
+        self._torn = False
+        self._name_flushed = False
+        self._problem: OSError | None = None
+
+    def open(self) -> Replayed | None:
+        """Open and lock an existing journal, cut off a torn tail, and return what it says; None if there is none.
+
+        Raises:
+            RunBusyError: another holder lives.
+            JournalError: it is damaged (nothing is touched then) or cannot be read.
+        """
+        try:
+            descriptor = files.open_regular(self._path, None, os.O_RDWR)
+            if descriptor is None:
+                if os.path.lexists(self._path):
+                    raise JournalError(f"{self._path} is not a regular file; remove it or use another run id")
+                return None
+            try:
+                return self._adopt(descriptor)
+            except BaseException:
+                if self._descriptor is None:
+                    os.close(descriptor)
+                raise
+        except OSError as error:
+            raise JournalError(
+                f"cannot open the journal {self._path}: {error.strerror}; check its permissions or --journal-dir"
+            ) from error
+
+    def _adopt(self, descriptor: int) -> Replayed | None:
+        if not files.try_lock(descriptor, patience=_LOOK):
+            raise RunBusyError(
+                f"run {self._name.removesuffix('.jsonl')} is open in another process; "
+                "end that one first, or use another run id"
+            )
+        status = os.fstat(descriptor)
+        if status.st_nlink == 0:  # removed between opening and locking
+            os.close(descriptor)
+            return self.open()
+        try:
+            found = replay(files.read_up_to(descriptor, status.st_size))
+        except DamagedError as error:
+            raise JournalError(
+                f"the journal {self._path} is damaged, {error}; restore it from a copy, "
+                "or move it away to start the run anew without its authority"
+            ) from error
+        self._descriptor = descriptor
+        self._length = found.length if found else 0
+        self._seq = len(found.records) + 1 if found else 1
+        self._torn = status.st_size > self._length
+        return found
+
+    def start(self, records: Sequence[Record]) -> None:
+        """Make the file of a new run, with `records` after its first one.
+
+        Raises:
+            JournalError: it cannot be made, for another reason than a full disk (which may yet free up).
+        """
+        self.append(records, durable=bool(records))
+        problem = self._problem
+        if problem is not None and problem.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise JournalError(
+                f"cannot write the journal {self._path}: {problem.strerror}; "
+                "make its directory one that this user can write, or set --journal-dir"
+            ) from problem
+
+    def append(self, records: Sequence[Record], *, durable: bool = False) -> None:
+        """Add `records`, and all that wait, in order. If the disk does not take them, they wait (`unsaved`).
+
+        With `durable` they have reached the disk on return, not only the kernel.
+        """
+        if len(self._waiting) >= _MAX_WAITING:
+            self._waiting = [self._snapshot()]
+        self._waiting += records
+        try:
+            self._write(durable)
+        except OSError as error:
+            self._problem = error
+        else:
+            self._problem = None
+
+    @property
+    def unsaved(self) -> str | None:
+        """Why the last append did not reach the file, without a path; None if it did."""
+        return self._problem and (self._problem.strerror or "write failed")
+
+    def _write(self, durable: bool) -> None:
+        descriptor = self._descriptor
+        if descriptor is None or os.fstat(descriptor).st_nlink == 0:
+            descriptor = self._create()
+        if self._torn:
+            os.ftruncate(descriptor, self._length)
+            self._torn = False
+        # An opened file that held no whole record yet starts like a new one.
+        records = self._waiting if self._seq > 1 else [self._meta(), *self._waiting]
+        data = b"".join(encode(record, seq) for seq, record in enumerate(records, self._seq))
+        if not data:
+            return
+        self._torn = True
+        try:
+            os.lseek(descriptor, self._length, os.SEEK_SET)
+            files.write_all(descriptor, data)
+            if durable:
+                files.flush(descriptor)
+                self._flush_name()
+        except OSError:
+            # Take back a part that was written: the file must stay replayable for the next reader.
+            os.ftruncate(descriptor, self._length)
+            self._torn = False
+            raise
+        self._torn = False
+        self._length += len(data)
+        self._seq += len(records)
+        self._waiting = []
+
+    def _create(self) -> int:
+        """A new file: the run's first, or one in place of a file that was deleted under it."""
+        if self._descriptor is not None:
+            self.close()
+            self._waiting.insert(0, self._snapshot())
+        files.make_private_directory(self._directory)
+        descriptor = files.create_exclusively(self._path, None)
+        files.try_lock(descriptor, patience=_LOOK)  # nobody else can want a file this new for long
+        self._descriptor, self._length, self._seq = descriptor, 0, 1
+        self._torn = self._name_flushed = False
+        return descriptor
+
+    def _flush_name(self) -> None:
+        if not self._name_flushed:
+            with files.open_directory(self._directory) as directory:
+                files.flush(directory)
+            self._name_flushed = True
+
+    def close(self) -> None:
+        """Let go of the file and its lock. What waits is lost."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None

@@ -1,0 +1,160 @@
+"""One run while it is open: its scope, its journal, and the order in which the two are changed.
+
+Serve the call, journal what it did to the scope, and only then let the reply go out.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Literal, NamedTuple
+
+from ..store.contract import Store
+from ..store.scope import Scope
+from ..tools.catalog import Catalog
+from ..tools.index import instructions
+from ..tools.tool import Outcome
+from . import records
+from .journal import Journal
+from .records import Reason, Record
+
+__all__ = ["Answer", "HandedScope", "Resume", "Run", "RunRefusedError", "Setting"]
+
+Resume = Literal["auto", "require", "never"]
+RESUMES: Final[tuple[Resume, ...]] = ("auto", "require", "never")
+
+
+class RunRefusedError(Exception):
+    """A run cannot be opened as asked. The text is for the harness, with the remedy."""
+
+
+class Setting(NamedTuple):
+    """What all runs of a process share. The store is shared; no run's authority is another's."""
+
+    store: Store
+    fingerprint: str
+    catalog: Catalog
+    with_index: bool
+    identity: str
+    journal_dir: str
+    lockdown: str | None = None
+
+
+class HandedScope(NamedTuple):
+    """A scope that a harness kept in a journal of its own and hands back at open."""
+
+    store: str
+    keys: Mapping[str, str]
+
+
+class Answer(NamedTuple):
+    """A call's outcome, and why the authority it earned is not saved, if it isn't."""
+
+    outcome: Outcome
+    unsaved: str | None
+
+
+class Run:
+    """An open run. Not safe for concurrent use: its calls are served one after the other."""
+
+    def __init__(self, run: str, setting: Setting) -> None:
+        self.run = run
+        self.resumed = False
+        self._setting = setting
+        self._scope = Scope()
+        self._journal = Journal(
+            setting.journal_dir,
+            run,
+            meta=lambda: records.meta(
+                run=run,
+                identity=setting.identity,
+                tools=setting.catalog.names,
+                store=setting.fingerprint,
+                lockdown=setting.lockdown,
+            ),
+            snapshot=lambda: records.snapshot(self._scope.snapshot()),
+        )
+
+    def open(self, resume: Resume = "auto", handed: HandedScope | None = None) -> None:
+        """Resume the run if its journal exists, else start it. `unsaved` then tells whether that is on disk.
+
+        A scope handed in is the newest and wins, unless it belongs to another store: revisions mean nothing
+        there. For the same reason a journal of another store yields an empty scope.
+
+        Raises:
+            RunRefusedError: the journal's existence contradicts `resume`, or the run has completed.
+            JournalError: the journal is damaged, busy or out of reach.
+        """
+        found = self._journal.open()
+        try:
+            if found is not None and resume == "never":
+                raise RunRefusedError(f"run {self.run} exists already; use another run id or resume: auto")
+            if found is not None and found.state == "completed":
+                raise RunRefusedError(f"run {self.run} has completed and cannot go on; use another run id")
+            if found is None and handed is None and resume == "require":
+                raise RunRefusedError(f"there is no run {self.run} to resume; use resume: auto to start it")
+        except RunRefusedError:
+            self._journal.close()
+            raise
+        here = self._setting.fingerprint
+        keys: Mapping[str, str] = found.keys if found is not None and found.store == here else {}
+        if handed is not None and handed.store == here:
+            keys = handed.keys
+        self._scope = Scope(keys)
+        self.resumed = found is not None or handed is not None
+        if found is not None:
+            again = records.resumed(tools=self._setting.catalog.names, store=here, lockdown=self._setting.lockdown)
+            self._journal.append([again, self._snapshot()], durable=True)
+        else:
+            self._journal.start([self._snapshot()] if keys else [])
+
+    async def instructions(self) -> str:
+        """The system text: the note, and the index unless the operator turned it off. Grants no authority."""
+        catalog = self._setting.catalog
+        if not catalog.enabled:
+            return ""
+        items = await self._setting.store.list() if self._setting.with_index else None
+        return instructions(items, read_only=catalog.read_only)
+
+    async def call(self, tool: str, arguments: object, cancelled: Callable[[], bool] = lambda: False) -> Answer:
+        """Serve one tool call and journal what it did to the scope.
+
+        If the call was cancelled meanwhile, its reply will not be seen: what it read grants nothing.
+
+        Raises:
+            UnknownToolError: this process has no such tool.
+        """
+        try:
+            outcome = await self._setting.catalog.call(tool, arguments, self._setting.store, self._scope)
+        finally:
+            # Also when the call failed in a way nobody expected: what the store did is done.
+            changes = self._scope.drain()
+            if cancelled():
+                for change in changes:
+                    if change.why == "read":
+                        self._scope.drop(change.key, "stale")
+                changes += self._scope.drain()
+            self._record([records.scope_change(change) for change in changes])
+        return Answer(outcome, self._journal.unsaved)
+
+    def end(self, reason: Reason, message: str | None = None) -> None:
+        """Record why the run stops, then its scope, and let go of the journal. `unsaved` tells how that went.
+
+        `suspended` and every other ending but `completed` can be resumed.
+        """
+        # The snapshot follows the ending, in one write: replay takes the newest.
+        self._journal.append([records.terminal(reason, message), self._snapshot()], durable=True)
+        self._journal.close()
+
+    @property
+    def unsaved(self) -> str | None:
+        """Why the run's authority is not on disk, in words for the harness; None while it is."""
+        return self._journal.unsaved
+
+    def scope(self) -> dict[str, Any]:
+        """The scope in its wire form: the store it belongs to, and revisions by key."""
+        return {"store": self._setting.fingerprint, "keys": self._scope.snapshot()}
+
+    def _record(self, changes: list[Record]) -> None:
+        if changes or self._journal.unsaved:
+            self._journal.append(changes)
+
+    def _snapshot(self) -> Record:
+        return records.snapshot(self._scope.snapshot())

@@ -1,0 +1,36 @@
+"""`memory_delete`: remove a memory. `deleted` is true exactly when this call removed one."""
+
+from ..store.contract import Store
+from ..store.scope import Scope
+from .tool import KEY, RESULT_KEY, Arguments, Outcome, Tool
+
+__all__ = ["TOOL"]
+
+
+async def _handle(arguments: Arguments, store: Store, scope: Scope) -> Outcome:
+    key = arguments["key"]
+    return Outcome({"deleted": await store.delete(key, scope=scope), "key": key})
+
+
+TOOL = Tool(
+    name="memory_delete",
+    title="Delete a memory",
+    describe=lambda _read_only: (
+        "Remove one memory by its key, for good. Use it for what is wrong or no longer needed. "
+        "The answer says whether there was one."
+    ),
+    input_schema={
+        "type": "object",
+        "properties": {"key": KEY},
+        "required": ["key"],
+        "additionalProperties": False,
+    },
+    output_schema={
+        "type": "object",
+        "properties": {"deleted": {"type": "boolean"}, "key": RESULT_KEY},
+        "required": ["deleted", "key"],
+        "additionalProperties": False,
+    },
+    annotations={"readOnlyHint": False, "destructiveHint": True, "idempotentHint": True, "openWorldHint": False},
+    handle=_handle,
+)

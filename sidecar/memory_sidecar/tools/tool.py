@@ -1,0 +1,59 @@
+"""What a tool is: its definition in MCP's terms, and the function that serves a call."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final, NamedTuple
+
+from ..store.contract import Store
+from ..store.rules import MAX_KEY
+from ..store.scope import Scope
+
+__all__ = ["KEY", "RESULT_KEY", "Handler", "Outcome", "Tool"]
+
+Arguments = Mapping[str, Any]
+
+
+class Outcome(NamedTuple):
+    """A tool's answer: structured, or an error text that tells the model what to do."""
+
+    structured: dict[str, Any] | None = None
+    error: str | None = None
+
+
+Handler = Callable[[Arguments, Store, Scope], Awaitable[Outcome]]
+
+
+class Tool(NamedTuple):
+    """One tool. `describe` is given `read_only`, so that no text speaks of a tool that does not exist."""
+
+    name: str
+    title: str
+    describe: Callable[[bool], str]
+    input_schema: dict[str, Any]
+    output_schema: dict[str, Any]
+    annotations: dict[str, bool]
+    handle: Handler
+
+    def definition(self, *, read_only: bool) -> dict[str, Any]:
+        """The tool as MCP's `tools/list` shows it. `_meta` marks it as private to its harness."""
+        return {
+            "name": self.name,
+            "title": self.title,
+            "description": self.describe(read_only),
+            "inputSchema": self.input_schema,
+            "outputSchema": self.output_schema,
+            "annotations": self.annotations,
+            "_meta": {"memory-sidecar/private": True},
+        }
+
+
+KEY: Final[dict[str, Any]] = {
+    "type": "string",
+    "minLength": 1,
+    "maxLength": MAX_KEY,
+    "pattern": "^[A-Za-z0-9._=-]+$",
+    "description": "The memory's key: letters, digits and . _ = - with no dot at either end and no two together.",
+}
+"""A key as an argument. The rule itself is the store's; this tells the model and its harness about it."""
+
+RESULT_KEY: Final[dict[str, Any]] = {"type": "string"}
+"""A key as it comes back in a result."""

@@ -1,0 +1,107 @@
+"""`memory_write`: create a memory, or replace one on purpose. A refusal tells the model its one next step."""
+
+from ..plain import neutralise
+from ..store.contract import Store
+from ..store.errors import KeyExistsError, KeyNotFoundError, StaleError, StoreError
+from ..store.rules import MAX_CONTENT_BYTES, MAX_DESCRIPTION
+from ..store.scope import Scope
+from .tool import KEY, RESULT_KEY, Arguments, Outcome, Tool
+
+__all__ = ["TOOL"]
+
+
+async def _handle(arguments: Arguments, store: Store, scope: Scope) -> Outcome:
+    key = arguments["key"]
+    write = store.update if arguments.get("overwrite", False) else store.create
+    try:
+        await write(key, arguments["description"], arguments["content"], scope=scope)
+    except KeyExistsError:
+        return _refused(key, "exists", await _why_exists(store, key))
+    except StaleError as refusal:
+        return _refused(key, refusal.reason, await _why_stale(store, key, refusal))
+    return Outcome({"written": True, "key": key})
+
+
+async def _why_exists(store: Store, key: str) -> str:
+    # Read without a scope: the model sees the description, not the content, so it earns no authority.
+    try:
+        entry = await store.read(key)
+    except KeyNotFoundError:
+        return "This key held a memory a moment ago and is free now. Call memory_write again."
+    except StoreError as error:
+        return str(error)
+    described = neutralise(entry.description)
+    what = f'described as "{described}"' if described else "without a description"
+    return (
+        f"This key already holds a memory, {what}. To replace it, read it, then call memory_write with "
+        "overwrite: true. To keep both, use another key."
+    )
+
+
+async def _why_stale(store: Store, key: str, refusal: StaleError) -> str:
+    try:
+        await store.read(key)
+    except KeyNotFoundError:
+        gone = "Nothing is stored under this key" + (" any more." if refusal.reason == "changed" else ".")
+        return f"{gone} To create it, call memory_write without overwrite."
+    except StoreError as error:
+        return str(error)
+    return f"{refusal} Call memory_read with this key, then memory_write again with overwrite: true."
+
+
+def _refused(key: str, code: str, reason: str) -> Outcome:
+    return Outcome({"written": False, "key": key, "code": code, "reason": reason})
+
+
+TOOL = Tool(
+    name="memory_write",
+    title="Write a memory",
+    describe=lambda _read_only: (
+        "Save a memory for later runs, under a key, with a one-line description. Creates by default and refuses a "
+        "key that is taken; with overwrite: true it replaces what the key holds, which may need a memory_read first."
+    ),
+    input_schema={
+        "type": "object",
+        "properties": {
+            "key": KEY,
+            "description": {
+                "type": "string",
+                "minLength": 1,
+                "description": f"One line that says what the memory holds, at most {MAX_DESCRIPTION} characters.",
+            },
+            "content": {
+                "type": "string",
+                "description": f"The text to keep, at most {MAX_CONTENT_BYTES} bytes as UTF-8.",
+            },
+            "overwrite": {
+                "type": "boolean",
+                "default": False,
+                "description": "Replace the memory that the key already holds.",
+            },
+        },
+        "required": ["key", "description", "content"],
+        "additionalProperties": False,
+    },
+    output_schema={
+        "type": "object",
+        "oneOf": [
+            {
+                "properties": {"written": {"const": True}, "key": RESULT_KEY},
+                "required": ["written", "key"],
+                "additionalProperties": False,
+            },
+            {
+                "properties": {
+                    "written": {"const": False},
+                    "key": RESULT_KEY,
+                    "code": {"enum": ["exists", "not_read", "changed"]},
+                    "reason": {"type": "string"},
+                },
+                "required": ["written", "key", "code", "reason"],
+                "additionalProperties": False,
+            },
+        ],
+    },
+    annotations={"readOnlyHint": False, "destructiveHint": True, "idempotentHint": False, "openWorldHint": False},
+    handle=_handle,
+)
