@@ -58,7 +58,7 @@ TOOL = Tool(
     title="Write a memory",
     describe=lambda _read_only: (
         "Save a memory for later runs, under a key, with a one-line description. Creates by default and refuses a "
-        "key that is taken; with overwrite: true it replaces what the key holds, which may need a memory_read first."
+        "key that is taken; with overwrite: true it replaces what the key holds, perhaps only after a memory_read."
     ),
     input_schema={
         "type": "object",
