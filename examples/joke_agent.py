@@ -4,6 +4,7 @@ Without an API key a scripted model plays its part, offline. With ANTHROPIC_API_
 the real model takes its place; the loop below is the same for both.
 """
 
+import json
 import os
 import sys
 from dataclasses import dataclass, field
@@ -38,9 +39,16 @@ COW_TOOL = {
 }
 
 
+COW = r"""   \  ^__^
+    \ (oo)\_______
+      (__)\       )\/\
+          ||----w |
+          ||     ||"""
+
+
 def cow_say(text: str) -> str:
     bar = "-" * (len(text) + 2)
-    return f" {bar}\n< {text} >\n {bar}\n   \\  ^__^\n    \\ (oo)\\_______\n      (__)\\       )\\/\\\n          ||----w |\n          ||     ||"
+    return f" {bar}\n< {text} >\n {bar}\n{COW}"
 
 
 async def converse(model: Any, run: Run, request: str) -> None:
@@ -119,8 +127,6 @@ class ScriptedModel:
             self.told = []
             step = 1
         if self.told is None:
-            import json
-
             self.told = json.loads(messages[-1]["content"][0]["content"])["content"].splitlines()
         if not self.joke:
             self.joke = next((joke for joke in self.JOKES if joke not in self.told), "")
