@@ -1,7 +1,7 @@
 """The command line: one module a command, each with `configure` and `run`; a command is imported when it is used.
 
-Exit statuses are those of sysexits.h: 64 for wrong usage, 77 for a refusal by policy, 78 for a configuration that
-cannot be used.
+Exit statuses: 0 done; 1 something was found wrong or left out, and is named; 64 wrong usage, 77 a refusal by policy
+and 78 a configuration or directory that cannot be used, as in sysexits.h; 130 interrupted, 141 nobody reads stdout.
 """
 
 import argparse
@@ -9,13 +9,26 @@ import sys
 from importlib import import_module
 from typing import Final, NoReturn
 
-__all__ = ["COMMANDS", "EX_USAGE", "main"]
+__all__ = ["COMMANDS", "EX_USAGE", "build_parser", "main"]
 
 EX_USAGE: Final = 64
 
 COMMANDS: Final = {
     "serve": "serve one harness on stdin and stdout (started by the harness, with a launch ticket)",
     "info": "show where memory is kept, with which tools and limits; touches nothing",
+    "list": "list the notes of a memory",
+    "show": "show one note",
+    "export": "write a whole memory to one file",
+    "import": "read a memory from such a file",
+    "copy": "copy a memory from one configuration's store to another's",
+}
+
+# Where the command is no good name for a module: a keyword, or a module of the standard library.
+_MODULES: Final = {
+    "copy": "copying",
+    "export": "exporting",
+    "import": "importing",
+    "list": "listing",
 }
 
 _EPILOG: Final = """\
@@ -51,6 +64,19 @@ def main(argv: list[str] | None = None) -> int:
         parser = _Parser(prog="memory-sidecar serve", formatter_class=argparse.RawDescriptionHelpFormatter)
         serve.configure(parser)
         return serve.run(parser.parse_args(words[1:]))
+    from .failure import guarded
+
+    def command() -> int:
+        chosen = words[0] if words and words[0] in COMMANDS else None
+        arguments = build_parser(chosen).parse_args(words)
+        status: int = arguments.run(arguments)
+        return status
+
+    return guarded(f"memory-sidecar {words[0]}" if words and words[0] in COMMANDS else "memory-sidecar", command)
+
+
+def build_parser(only: str | None = None) -> argparse.ArgumentParser:
+    """The parser of every command. With `only`, the other commands are named but not imported."""
     parser = _Parser(
         prog="memory-sidecar",
         description="Private, durable memory for agents, served to the one harness that launched it.",
@@ -62,12 +88,13 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--version", action="version", version=f"memory-sidecar {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=_Parser)
     for name, summary in COMMANDS.items():
-        module = import_module(f".{name}", __name__)
+        if only not in (None, name):
+            commands.add_parser(name, help=summary, add_help=False)
+            continue
+        module = import_module(f".{_MODULES.get(name, name)}", __name__)
         command = commands.add_parser(
             name, help=summary, description=module.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
         )
         module.configure(command)
         command.set_defaults(run=module.run)
-    arguments = parser.parse_args(words)
-    status: int = arguments.run(arguments)
-    return status
+    return parser
