@@ -21,6 +21,8 @@ COMMANDS: Final = {
     "export": "write a whole memory to one file",
     "import": "read a memory from such a file",
     "copy": "copy a memory from one configuration's store to another's",
+    "quarantine": "move a note out of every later run's reach, and back",
+    "runs": "list, show and prune runs; tell which runs saw a note",
 }
 
 # Where the command is no good name for a module: a keyword, or a module of the standard library.
