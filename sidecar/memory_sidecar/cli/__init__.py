@@ -16,6 +16,8 @@ EX_USAGE: Final = 64
 COMMANDS: Final = {
     "serve": "serve one harness on stdin and stdout (started by the harness, with a launch ticket)",
     "info": "show where memory is kept, with which tools and limits; touches nothing",
+    "doctor": "find what is wrong with a configuration, its store and its journals, and say what mends it",
+    "try": "be the harness yourself: list, read and write by hand, and watch refusals",
     "list": "list the notes of a memory",
     "show": "show one note",
     "export": "write a whole memory to one file",
@@ -23,6 +25,7 @@ COMMANDS: Final = {
     "copy": "copy a memory from one configuration's store to another's",
     "quarantine": "move a note out of every later run's reach, and back",
     "runs": "list, show and prune runs; tell which runs saw a note",
+    "completion": "print a completion script for a shell",
 }
 
 # Where the command is no good name for a module: a keyword, or a module of the standard library.
@@ -31,6 +34,7 @@ _MODULES: Final = {
     "export": "exporting",
     "import": "importing",
     "list": "listing",
+    "try": "trying",
 }
 
 _EPILOG: Final = """\
