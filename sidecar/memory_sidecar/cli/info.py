@@ -17,19 +17,19 @@ from ..backend.opened import BackendError
 from ..store import rules
 from ..tools.catalog import Catalog
 from ..wire.serve import EX_CONFIG, StartError
-from .places import add_places, places
+from .places import PLACES, add_options, places
 
 __all__ = ["configure", "run"]
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    add_places(parser)
+    add_options(parser, PLACES)
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
 
 
 def run(arguments: argparse.Namespace) -> int:
     try:
-        memory = _memory(places(arguments))
+        memory = _memory(places(vars(arguments)))
     except (StartError, BackendError) as error:
         print(f"memory-sidecar info: {error}", file=sys.stderr)
         return EX_CONFIG
