@@ -3,7 +3,8 @@
 Rule: what is refused here is refused by the kernel, not by this program, and nothing can win it back. Three
 mechanisms, each closing what the others leave open: Landlock (which files may be written, which TCP ports
 connected), a seccomp filter (which system calls exist at all, which sockets) and "not dumpable" (who may look
-into this process). A thread that already runs would keep its rights, so this happens before the first one.
+into this process). Root also loses its capabilities, but for those that open files. A thread that already
+runs would keep its rights, so this happens before the first one.
 
 Denied afterwards: writing, creating, removing, truncating anywhere but in the given directories, and there
 anything but ordinary files; changing owners, modes, times and attributes; executing; starting a process;
@@ -221,6 +222,8 @@ _USED: Final[_Numbers] = {
     "landlock_create_ruleset": (444, 444),
     "landlock_add_rule": (445, 445),
     "landlock_restrict_self": (446, 446),
+    "capget": (125, 90),
+    "capset": (126, 91),
 }
 
 # --- seccomp ------------------------------------------------------------------
@@ -373,9 +376,12 @@ _HANDLED: Final = (
 # under the same path would not be covered anyway. No move from one directory into another.
 _GRANTED: Final = _FS_WRITE_FILE | _FS_MAKE_REG | _FS_REMOVE_FILE | _FS_TRUNCATE
 
-_ABI_TRUNCATE, _ABI_PORTS, _ABI_ALL_THREADS = 3, 4, 8
+_ABI_TRUNCATE, _ABI_PORTS = 3, 4
 _CREATE_RULESET_VERSION, _RULE_PATH_BENEATH, _RULE_NET_PORT = 1, 1, 2
-_RESTRICT_SELF_TSYNC: Final = 1 << 3
+
+_CAPABILITY_VERSION: Final = 0x20080522
+# DAC_OVERRIDE, DAC_READ_SEARCH, FOWNER: the directories of a volume may belong to anybody.
+_CAPABILITIES: Final = 1 << 1 | 1 << 2 | 1 << 3
 
 _SECCOMP_SET_MODE_FILTER, _SECCOMP_GET_ACTION_AVAIL = 1, 2
 _SECCOMP_FILTER_FLAG_TSYNC: Final = 1
@@ -486,11 +492,12 @@ def lock(writable: Sequence[str], connect_ports: Sequence[int] | None, mode: Mod
     abi, landlock_reason = _landlock_abi(kernel, connect)
     if mode == "require":
         _settle(available(connect), mode)  # before anything is given up
-    if _threads() > 1 and (abi is None or abi < _ABI_ALL_THREADS):
+    if _threads() > 1:
         raise LockdownError("a thread that already runs would stay unlocked; lock before starting threads")
 
     _prctl(kernel, _PR_SET_NO_NEW_PRIVS, 1)
     _prctl(kernel, _PR_SET_DUMPABLE, 0)  # refused when locked before, and then it is so already
+    _drop_capabilities(kernel)
     if abi is not None:
         refusal = _restrict(kernel, abi, writable, connect_ports or ())
         if refusal:
@@ -546,6 +553,20 @@ def _prctl(kernel: _Kernel, option: int, value: int = 0) -> int:
     return kernel.call("prctl", option, value)
 
 
+def _drop_capabilities(kernel: _Kernel) -> None:
+    """As root (in a container, say), keep only what opens files. An ordinary user has none to drop.
+
+    Others reach past Landlock: CAP_PERFMON alone lets root read the environment of the harness.
+    """
+    header = kernel.buffer(struct.pack("=Ii", _CAPABILITY_VERSION, 0))
+    sets = kernel.buffer(bytes(24))
+    if kernel.call("capget", header, sets):
+        return
+    effective, permitted = struct.unpack_from("=II", sets.raw)
+    kept = struct.pack("=6I", effective & _CAPABILITIES, permitted & _CAPABILITIES, 0, 0, 0, 0)
+    kernel.call("capset", header, kernel.buffer(kept))
+
+
 def _no_seccomp(result: int) -> str:
     return f"no seccomp: the kernel or a container's filter refuses it ({_name(-result)})"
 
@@ -568,8 +589,7 @@ def _restrict(kernel: _Kernel, abi: int, writable: Sequence[str], ports: Sequenc
             result = kernel.call("landlock_add_rule", ruleset, _RULE_NET_PORT, rule, 0)
             if result:
                 return -result
-        flags = _RESTRICT_SELF_TSYNC if abi >= _ABI_ALL_THREADS else 0
-        return -kernel.call("landlock_restrict_self", ruleset, flags)
+        return -kernel.call("landlock_restrict_self", ruleset, 0)
     finally:
         os.close(ruleset)
 
