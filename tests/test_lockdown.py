@@ -3,15 +3,18 @@
 Each attempt also runs in a process that isn't locked. One that fails there as well proves nothing.
 """
 
+import contextlib
 import errno
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import struct
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -179,8 +182,8 @@ def test_off_changes_nothing(tmp_path: Path) -> None:
 def test_elsewhere_it_says_that_it_is_not_available(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, platform: str, machine: str, said: str
 ) -> None:
-    monkeypatch.setattr(lockdown.sys, "platform", platform)
-    monkeypatch.setattr(lockdown.os, "uname", lambda: os.uname_result(("", "", "", "", machine)))
+    monkeypatch.setattr(sys, "platform", platform)
+    monkeypatch.setattr(os, "uname", lambda: os.uname_result(("", "", "", "", machine)))
     assert lockdown.available().describe() == f"nothing; {said}"
     assert lockdown.lock([str(tmp_path)], None, "auto").reason == said
     with pytest.raises(lockdown.LockdownError, match="--lockdown auto"):
@@ -260,7 +263,7 @@ def test_late_imports_outside_the_package_compile_without_writing(tmp_path: Path
     (tmp_path / "late.py").write_text("value = 1\n")
     (tmp_path / "store").mkdir()
     done = run(
-        "import sys\n"
+        "import sys; sys.dont_write_bytecode = False\n"
         "lockdown.lock([sys.argv[1] + '/store'], None, 'require')\n"
         "sys.path.insert(0, sys.argv[1])\n"
         "import late; print(late.value)",
@@ -351,6 +354,68 @@ def test_names_are_looked_up_over_tcp_after_locking(tmp_path: Path) -> None:
         said[prepared] = done.stdout
     assert said["prepared"] == "connected\n"
     assert said["not"].startswith("no name: ")
+
+
+def broker(name: str, port: int, cluster: int, routes: list[int]) -> subprocess.Popen[bytes]:
+    server = shutil.which("nats-server", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+    if server is None:
+        pytest.skip("no nats-server here")
+    return subprocess.Popen(
+        [
+            server, "--addr", "127.0.0.1", "--port", str(port), "--name", name, "--cluster_name", "locked",
+            "--cluster", f"nats://127.0.0.1:{cluster}",
+            "--routes", ",".join(f"nats://127.0.0.1:{route}" for route in routes),
+        ],
+        stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+
+
+def free_ports(count: int) -> list[int]:
+    with contextlib.ExitStack() as stack:
+        found = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
+        return [one.getsockname()[1] for one in found]
+
+
+@locks
+def test_a_broker_by_name_and_members_it_told_of_are_reconnected_to(tmp_path: Path) -> None:
+    pytest.importorskip("nats")
+    ports, clusters = free_ports(3), free_ports(3)
+    brokers = {port: broker(f"n{at}", port, clusters[at], clusters) for at, port in enumerate(ports)}
+    with contextlib.ExitStack() as stack:
+        for process in brokers.values():
+            stack.callback(process.wait)
+            stack.callback(process.kill)
+        wait_for_port(ports[0])
+        locked = stack.enter_context(
+            subprocess.Popen(
+                [sys.executable, SUPPORT / "locked_broker.py", f"nats://localhost:{ports[0]}", tmp_path],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+        )
+        stack.callback(locked.kill)
+        assert locked.stdin is not None
+        assert locked.stdout is not None
+        assert locked.stdout.readline() == f"locked {HERE.describe()}\n"
+        connected = ports[0]
+        for _ in range(2):  # the last one left is a member that was only told of
+            brokers[connected].kill()
+            locked.stdin.write("stopped\n")
+            locked.stdin.flush()
+            said = locked.stdout.readline().split()
+            assert said[0] == "connected"
+            assert int(said[1]) in set(ports) - {connected}
+            connected = int(said[1])
+
+
+def wait_for_port(port: int) -> None:
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+            return
+        time.sleep(0.02)
+    raise AssertionError(f"nothing listens on {port}")
 
 
 def test_look_ups_over_tcp_keep_the_operators_options(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -290,7 +290,7 @@ class Works:
         inside = self.inside
 
         def thread() -> None:
-            ran = []
+            ran: list[int] = []
             threads = [threading.Thread(target=ran.append, args=(n,)) for n in range(20)]
             for one in threads:
                 one.start()

@@ -1,6 +1,6 @@
 """A locked process that looks a name up, where the only name server speaks TCP. For test_lockdown.py.
 
-Needs root. Everything happens in a network of its own: what answers is a process that was started before locking.
+Needs root: everything happens in a network of its own. What answers is a process from before locking.
 """
 
 import ctypes
@@ -31,7 +31,7 @@ def own_network(directory: str) -> None:
 
 def serve_names(listener: socket.socket, end: int) -> None:
     """`broker.test` is 127.0.0.1; everything else has no address. Until `end` is closed elsewhere."""
-    while select.select([listener, end], [], [])[0] == [listener]:
+    while select.select([listener.fileno(), end], [], [])[0] == [listener.fileno()]:
         peer, _ = listener.accept()
         with peer, peer.makefile("rwb") as stream:
             while size := stream.read(2):
