@@ -101,7 +101,7 @@ _REFUSED: Final[_Numbers] = {
     "fork": (57, None),
     "vfork": (58, None),
     "memfd_create": (319, 279),
-    # Looking into other processes, signalling them.
+    # Looking into other processes, signalling and steering them.
     "ptrace": (101, 117),
     "process_vm_readv": (310, 270),
     "process_vm_writev": (311, 271),
@@ -112,6 +112,14 @@ _REFUSED: Final[_Numbers] = {
     "tkill": (200, 130),
     "rt_sigqueueinfo": (129, 138),
     "rt_tgsigqueueinfo": (297, 240),
+    "setpriority": (141, 140),
+    "ioprio_set": (251, 30),
+    "sched_setparam": (142, 118),
+    "sched_setscheduler": (144, 119),
+    "sched_setaffinity": (203, 122),
+    "sched_setattr": (314, 274),
+    "migrate_pages": (256, 238),
+    "move_pages": (279, 239),
     # Channels between processes that are neither files nor sockets.
     "shmget": (29, 194),
     "shmat": (30, 196),
@@ -468,13 +476,17 @@ def available(connect: bool = False) -> Held:
 def lock(writable: Sequence[str], connect_ports: Sequence[int] | None, mode: Mode) -> Held:
     """Give up every right but those named, for good; then try the forbidden things.
 
-    Call it once, while the process has one thread (counting those of libraries), after everything was opened,
-    made or connected that needs a right which goes: the memory and the journal directory exist, a broker was
-    connected to at least once. Threads started later are locked like the one that called.
+    Call it once, while the process has one thread (counting those of libraries), and after what needs a right
+    that goes: the memory and the journal directory are made, modes set. Threads started later are locked like
+    the one that called. With a broker, connect first, on the only thread: it tells of its cluster's members,
+    and their ports have to be known here. Look-ups of an event loop run on threads of its executor: shut that
+    down before, and give the loop another one after.
 
     Args:
         writable: existing directories in and below which ordinary files may be written, made and removed.
-        connect_ports: TCP ports that may be connected to, on any host; None for no network at all.
+        connect_ports: TCP ports that may be connected to, on any host: those of the configured brokers and of
+            the members they told of, and `DNS_PORT` if one is given by name. A member that joins later on
+            another port stays out of reach. None for no network at all.
         mode: "require" raises when anything is missing; "auto" takes what there is and says what is missing;
             "off" does nothing.
 

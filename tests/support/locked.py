@@ -256,6 +256,8 @@ class Attempts:
             "the parent's environment": lambda: read(f"/proc/{parent}/environ"),
             "the parent's memory": lambda: open(f"/proc/{parent}/mem", "rb").close(),
             "the parent's descriptors": lambda: os.readlink(f"/proc/{parent}/fd/0"),
+            "slow the parent down": lambda: os.setpriority(os.PRIO_PROCESS, parent, 10),
+            "pin the parent down": lambda: os.sched_setaffinity(parent, os.sched_getaffinity(parent)),
             "the parent's limits": lambda: raw("prlimit64", parent, 7, 0, 0),
             "become dumpable": lambda: raw("prctl", 4, 1),
             "allow a tracer": lambda: raw("prctl", 0x59616D61, -1),
