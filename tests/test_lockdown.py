@@ -212,6 +212,18 @@ def test_a_thread_that_runs_already_is_refused(tmp_path: Path) -> None:
 
 
 @locks
+def test_a_thread_that_was_joined_is_none(tmp_path: Path) -> None:
+    done = run(
+        "import sys\n"
+        "from concurrent.futures import ThreadPoolExecutor\n"
+        "with ThreadPoolExecutor() as pool: list(pool.map(len, [''] * 50))\n"
+        "print(lockdown.lock([sys.argv[1]], None, 'require').describe())",
+        str(tmp_path),
+    )
+    assert done.stdout == f"{HERE.describe()}\n", done.stderr
+
+
+@locks
 def test_a_directory_that_is_not_there_is_named(tmp_path: Path) -> None:
     done = run("import sys; lockdown.lock([sys.argv[1]], None, 'auto')", str(tmp_path / "none"))
     assert f"LockdownError: cannot open the writable directory {tmp_path / 'none'}" in done.stderr

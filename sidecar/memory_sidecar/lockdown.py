@@ -23,6 +23,7 @@ import errno
 import os
 import struct
 import sys
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
@@ -387,6 +388,9 @@ _GRANTED: Final = _FS_WRITE_FILE | _FS_MAKE_REG | _FS_REMOVE_FILE | _FS_TRUNCATE
 _ABI_TRUNCATE, _ABI_PORTS = 3, 4
 _CREATE_RULESET_VERSION, _RULE_PATH_BENEATH, _RULE_NET_PORT = 1, 1, 2
 
+_PATIENCE: Final = 1000
+"""Milliseconds, about; a thread needs less than one to end, unless the machine is very busy."""
+
 _CAPABILITY_VERSION: Final = 0x20080522
 # DAC_OVERRIDE, DAC_READ_SEARCH, FOWNER: the directories of a volume may belong to anybody.
 _CAPABILITIES: Final = 1 << 1 | 1 << 2 | 1 << 3
@@ -504,7 +508,7 @@ def lock(writable: Sequence[str], connect_ports: Sequence[int] | None, mode: Mod
     abi, landlock_reason = _landlock_abi(kernel, connect)
     if mode == "require":
         _settle(available(connect), mode)  # before anything is given up
-    if _threads() > 1:
+    if not _alone():
         raise LockdownError("a thread that already runs would stay unlocked; lock before starting threads")
 
     _prctl(kernel, _PR_SET_NO_NEW_PRIVS, 1)
@@ -515,12 +519,13 @@ def lock(writable: Sequence[str], connect_ports: Sequence[int] | None, mode: Mod
         if refusal:
             abi, landlock_reason = None, f"no Landlock: it refuses the rules ({_name(refusal)})"
     result = _filter(kernel, connect)
-    held = Held(
-        abi,
-        result == 0,
-        _prctl(kernel, _PR_GET_DUMPABLE) == 0,
-        "; ".join(filter(None, [landlock_reason, "" if result == 0 else _no_seccomp(result)])),
-    )
+    dumpable = _prctl(kernel, _PR_GET_DUMPABLE) != 0
+    reasons = [
+        landlock_reason,
+        "" if result == 0 else _no_seccomp(result),
+        "others of the same user can look in: the kernel keeps this process dumpable" if dumpable else "",
+    ]
+    held = Held(abi, result == 0, not dumpable, "; ".join(filter(None, reasons)))
     open_still = _probe(kernel, held, connect_ports)
     if open_still:
         raise LockdownError(
@@ -554,11 +559,22 @@ def _settle(held: Held, mode: Mode) -> Held:
 # --- how ----------------------------------------------------------------------
 
 
-def _threads() -> int:
-    try:
-        return len(os.listdir("/proc/self/task"))
-    except OSError:  # no /proc here: the threads that Python knows
-        return len(sys._current_frames())  # noqa: SLF001 - documented, and needs no import of threading
+def _alone() -> bool:
+    """Whether this is the only thread.
+
+    A thread that was joined may still be on its last steps outside Python; it gets a moment to end.
+    """
+    for _ in range(_PATIENCE):
+        try:
+            threads = len(os.listdir("/proc/self/task"))
+        except OSError:  # no /proc here: then the threads that Python knows
+            threads = 1
+        if len(sys._current_frames()) > 1:  # noqa: SLF001 - documented, and needs no import of threading
+            return False
+        if threads == 1:
+            return True
+        time.sleep(0.001)
+    return False
 
 
 def _prctl(kernel: _Kernel, option: int, value: int = 0) -> int:

@@ -14,6 +14,10 @@ from nats.aio.client import Client
 from memory_sidecar import lockdown
 
 
+def ports_of(client: Client) -> set[int]:
+    return {server.port for server in client.servers if server.port}
+
+
 async def connect(url: str, reconnected: asyncio.Event) -> Client:
     async def on_reconnect() -> None:
         reconnected.set()
@@ -21,7 +25,7 @@ async def connect(url: str, reconnected: asyncio.Event) -> Client:
     client = await nats.connect(
         url, reconnected_cb=on_reconnect, max_reconnect_attempts=-1, reconnect_time_wait=0.1
     )
-    while len(client.servers) < 3:  # the broker tells its members as they are found
+    while len(ports_of(client)) < 3:  # a broker tells of members as it finds them: they are just starting
         await asyncio.sleep(0.05)
     return client
 
@@ -36,8 +40,7 @@ def main() -> None:
     client = loop.run_until_complete(connect(url, reconnected))
     lookups.shutdown(wait=True)  # it looked the name up, on a thread that would stay unlocked
 
-    ports = {server.port for server in client.servers if server.port} | {lockdown.DNS_PORT}
-    held = lockdown.lock([journal], sorted(ports), "require")
+    held = lockdown.lock([journal], [*ports_of(client), lockdown.DNS_PORT], "require")
     loop.set_default_executor(ThreadPoolExecutor())
     threading.Thread(target=loop.run_forever, daemon=True).start()
 
