@@ -28,7 +28,6 @@ __all__ = [
     "default_identity",
     "default_journal_dir",
     "lock_down",
-    "lockdown_mode",
     "prepare",
     "settle",
 ]
