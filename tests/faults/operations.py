@@ -72,8 +72,11 @@ def prepare(name: str, place: Path) -> Run:
     return run
 
 
-def verify(name: str, place: Path, answer: bytes | None) -> list[str]:
-    """What is wrong after the operation was cut or spoiled and answered `answer`; nothing, if all is well."""
+def verify(name: str, place: Path, answer: bytes | None, *, power_cut: bool = False) -> list[str]:
+    """What is wrong after the operation was cut or spoiled and answered `answer`; nothing, if all is well.
+
+    After a power cut a run may have lost authority it earned last (it reads again), but never gained any.
+    """
     if answer is not None and answer.startswith(b"raised"):
         return [f"the process would have failed: {answer!r}"]
     operation = OPERATIONS[name]
@@ -94,7 +97,8 @@ def verify(name: str, place: Path, answer: bytes | None) -> list[str]:
         wrong.append("a change is there that was said not to be")
     if [path.name for path in (place / "memory" / "faults").iterdir() if path.name != "note.md"]:
         wrong.append("something was left behind and not swept")
-    return wrong + _wrong_with_journal(place, operation.authority if acknowledged and unsaved is None else None)
+    promised = acknowledged and unsaved is None and not power_cut
+    return wrong + _wrong_with_journal(place, operation.authority if promised else None)
 
 
 def _wrong_with_journal(place: Path, authority: bool | None) -> list[str]:
