@@ -69,7 +69,7 @@ LEAKS = [
     ({"name": "x", "_meta": {"memory-sidecar/private": True}}, "marker"),
     ({"name": "x", "_meta": {"memory-sidecar/run": "r1"}}, "marker"),
     ({"name": "x", "inputSchema": {"properties": {"key": {}, "description": {}, "content": {}}}}, "schema"),
-    ({"name": "x", "inputSchema": {"items": {"properties": dict.fromkeys(["key", "content", "overwrite"])}}}, "schema"),
+    ({"name": "x", "inputSchema": {"items": {"properties": {"key": 1, "content": 1, "overwrite": 1}}}}, "schema"),
     ({"name": "x", "description": "Forwards to memory_read."}, "text"),
     ({"name": "x", "description": "Forwards to `acme.memory-write`, quickly"}, "text"),
     ({"name": "x", "examples": ["call ｍｅｍｏｒｙ＿ｌｉｓｔ first"]}, "text"),
