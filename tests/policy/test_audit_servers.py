@@ -1,4 +1,4 @@
-"""Real servers over real stdio and HTTP: each leak is found with its evidence, each fault ends in time as unaudited."""
+"""Real servers over real stdio and HTTP: each leak is found with evidence, each fault ends in time as unaudited."""
 
 import os
 import shlex

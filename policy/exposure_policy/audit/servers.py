@@ -155,8 +155,9 @@ def _connect(target: Target, bounds: Bounds, watch: _Watch) -> Transport:
     if target.kind == "sse":
         from mcp.client.sse import sse_client
 
-        def factory(**kwargs: Any) -> "httpx2.AsyncClient":
-            return _http_client(bounds, watch, headers=kwargs.get("headers"), auth=kwargs.get("auth"))
+        def factory(headers: Any = None, timeout: Any = None, auth: Any = None) -> "httpx2.AsyncClient":
+            del timeout  # the bounds decide
+            return _http_client(bounds, watch, headers=headers, auth=auth)
 
         return sse_client(
             target.value, timeout=bounds.seconds, sse_read_timeout=bounds.seconds, httpx_client_factory=factory
@@ -173,7 +174,7 @@ async def _streamable_http(url: str, bounds: Bounds, watch: _Watch) -> AsyncIter
 
 
 def _http_client(bounds: Bounds, watch: _Watch, **kwargs: Any) -> "httpx2.AsyncClient":
-    """A client that stops at the byte limit. It takes no proxy and no `.netrc`: a stranger has none of the caller's."""
+    """A client that stops at the byte limit, and takes no proxy or `.netrc`: a stranger has none of the caller's."""
     import httpx2
 
     received = 0
