@@ -79,9 +79,7 @@ def parse(text: bytes) -> Config:
     if harness is None:
         harness = {}
     if not isinstance(harness, dict):
-        raise ConfigError(
-            "harness must be a mapping; write the memory block as `harness: {memory: {enabled: true}}`"
-        )
+        raise ConfigError("harness must be a mapping; write the memory block as `harness: {memory: {enabled: true}}`")
     _no_misspelling(harness, "harness.", ("memory",))
     try:
         memory = decode_options(MemoryConfig, harness.get("memory"), "harness.memory")

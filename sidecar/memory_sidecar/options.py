@@ -40,11 +40,7 @@ def decode_options(into: type[T], values: object, where: str) -> T:
             raise OptionsError(f"{where}.{key} is not an option{suggestion(str(key), list(fields))}")
         _check_type(f"{where}.{key}", value, hints[key])
     for name, field in fields.items():
-        if (
-            name not in values
-            and field.default is dataclasses.MISSING
-            and field.default_factory is dataclasses.MISSING
-        ):
+        if name not in values and field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
             raise OptionsError(f"{where}.{name} is missing; add it")
     return into(**values)
 
