@@ -69,7 +69,7 @@ def test_a_leaky_skill_in_a_file_is_told_with_its_line(tmp_path: Path) -> None:
     assert report.exit_code == LEAK
     finding = report.targets[0].findings[0]
     assert (finding.surface, finding.kind, finding.name, finding.rule) == ("a2a", "skill", "Recall", "text")
-    assert finding.where == "description"
+    assert finding.evidence[0].where == "description"
     assert '"Recall"' in Path(path).read_text().splitlines()[finding.line - 1]
     assert report.targets[0].file == path
 

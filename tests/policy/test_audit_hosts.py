@@ -46,7 +46,7 @@ def test_the_sidecar_is_found_in_every_hosts_file(tmp_path: Path, shape: str) ->
     assert report.unaudited == ()
     (finding,) = report.findings
     assert (finding.surface, finding.name, finding.rule) == ("host-config", "notes", "listed")
-    assert "memory-sidecar" in finding.evidence
+    assert "memory-sidecar" in finding.evidence[0].text
     assert '"notes"' in text.splitlines()[finding.line - 1]
     assert report.seen == {"listed server": 3}
 
@@ -151,8 +151,7 @@ def test_a_missing_file(tmp_path: Path) -> None:
 
 def test_labels_show_no_secrets() -> None:
     assert (
-        label(Target("url", "https://u:p@mcp.example:8443/mcp?key=s3cret#s3cret"))
-        == "https://mcp.example:8443/mcp?…"
+        label(Target("url", "https://u:p@mcp.example:8443/mcp?key=s3cret#s3cret")) == "https://mcp.example:8443/mcp?…"
     )
     shown = label(Target("mcp", "env API_KEY=s3cret server --token s3cret --api-key=s3cret --verbose /srv"))
     assert shown == "env API_KEY=… server --token … --api-key=… --verbose /srv"

@@ -43,7 +43,7 @@ LEAKS: dict[str, tuple[str, str, str, str]] = {
     "described": ("helper", "memory_read", "text", "description"),
     "prompt": ("memory-list", "memory_list", "name", "name"),
     "template": ("memory_read", "memory_read", "name", "name"),
-    "introduction": ("instructions", "memory_list", "text", "instructions"),
+    "introduction": ("helper", "memory_list", "text", "instructions"),
     "second_page": ("memory_delete", "memory_delete", "name", "name, page 2"),
     "answers_by_hand": ("add", "memory_read", "text", "x-notes"),
 }
@@ -51,10 +51,10 @@ LEAKS: dict[str, tuple[str, str, str, str]] = {
 
 def assert_found(report: TargetReport, mode: str) -> None:
     name, tool, rule, where = LEAKS[mode]
-    found = [f for f in report.findings if (f.name, f.tool, f.rule, f.where) == (name, tool, rule, where)]
-    assert found, report
-    assert found[0].surface == "mcp"
-    assert found[0].evidence
+    (found,) = report.findings
+    assert (found.surface, found.name, found.tool, found.rule) == ("mcp", name, tool, rule), report
+    assert found.evidence[0].where == where
+    assert found.evidence[0].text
     assert report.status == "leak"
     assert report.unaudited == ()
 
@@ -85,7 +85,9 @@ def test_a_clean_server_over_stdio() -> None:
 def test_the_sidecars_list_re_exported_is_found_tool_by_tool(leaks: dict[str, TargetReport]) -> None:
     report = leaks["reexport"]
     assert {f.name for f in report.findings} == {"memory_list", "memory_read", "memory_write", "memory_delete"}
-    assert {"name", "schema"} <= {f.rule for f in report.findings}
+    for finding in report.findings:
+        assert finding.tool == finding.name
+        assert {"name", "marker"} <= {evidence.rule for evidence in finding.evidence}
 
 
 # --- over HTTP --------------------------------------------------------------------------------------------

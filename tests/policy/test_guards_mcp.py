@@ -239,9 +239,7 @@ def by_route(server: MCPServer[Any]) -> None:
 
 def by_handler(server: MCPServer[Any]) -> None:
     async def listed(ctx: Any, params: Any) -> Any:
-        return mcp_types.ListToolsResult(
-            tools=[mcp_types.Tool(name="memory_read", input_schema={"type": "object"})]
-        )
+        return mcp_types.ListToolsResult(tools=[mcp_types.Tool(name="memory_read", input_schema={"type": "object"})])
 
     server._lowlevel_server.add_request_handler("tools/list", mcp_types.PaginatedRequestParams, listed)
 

@@ -19,9 +19,7 @@ def rules(offer: Offer) -> set[str]:
 
 
 @pytest.mark.parametrize("tool", DEFINITIONS + READ_ONLY, ids=lambda t: str(t["name"]))
-@pytest.mark.parametrize(
-    "kept", [("description",), ("description", "inputSchema"), ("outputSchema", "inputSchema")]
-)
+@pytest.mark.parametrize("kept", [("description",), ("description", "inputSchema"), ("outputSchema", "inputSchema")])
 def test_each_real_tool_is_known_without_its_name(tool: dict[str, Any], kept: tuple[str, ...]) -> None:
     disguised = {"name": "helper"} | {field: tool[field] for field in kept if field in tool}
     assert judge(offer_of("tool", disguised)), disguised
@@ -31,8 +29,7 @@ def test_each_real_tool_is_known_without_its_name(tool: dict[str, Any], kept: tu
 def test_a_neutral_server_may_have_a_tool_with_a_key(tool: dict[str, Any]) -> None:
     schema = {"type": "object", "properties": {"key": {"type": "string"}}}
     assert (
-        judge(offer_of("tool", {"name": "get_object", "description": "Gets an object.", "inputSchema": schema}))
-        == ()
+        judge(offer_of("tool", {"name": "get_object", "description": "Gets an object.", "inputSchema": schema})) == ()
     )
 
 

@@ -75,9 +75,7 @@ SEPARATORS = st.sampled_from(["_", "-", ".", "/", "__", " ", "::", "·", ""])
 PREFIXES = st.sampled_from(["", "acme", "mcp", "my server", "x1", "Agent", "team42"])
 
 
-@given(
-    st.sampled_from(sorted(TOOLS)), PREFIXES, SEPARATORS, SEPARATORS, st.sampled_from([str, str.upper, str.title])
-)
+@given(st.sampled_from(sorted(TOOLS)), PREFIXES, SEPARATORS, SEPARATORS, st.sampled_from([str, str.upper, str.title]))
 def test_prefix_separator_and_case_hide_nothing(tool, prefix, before, between, case) -> None:  # type: ignore[no-untyped-def]
     memory, _, verb = tool.partition("_")
     assert memory_name(prefix + before + case(memory + between + verb)) == tool

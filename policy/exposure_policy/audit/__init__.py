@@ -6,6 +6,18 @@ SDKs are imported by the probe that needs them. What could not be seen is `unaud
 """
 
 from .engine import audit, label
-from .result import CLEAN, LEAK, UNAUDITED, Bounds, Finding, Report, Target, TargetReport
+from .result import CLEAN, LEAK, UNAUDITED, Bounds, Evidence, Finding, Report, Target, TargetReport
 
-__all__ = ["CLEAN", "LEAK", "UNAUDITED", "Bounds", "Finding", "Report", "Target", "TargetReport", "audit", "label"]
+__all__ = [
+    "CLEAN",
+    "LEAK",
+    "UNAUDITED",
+    "Bounds",
+    "Evidence",
+    "Finding",
+    "Report",
+    "Target",
+    "TargetReport",
+    "audit",
+    "label",
+]

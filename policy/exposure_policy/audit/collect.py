@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from ..guards.likeness import Offer, judge, offer_of
-from .result import Bounds, Finding, TargetReport
+from .result import Bounds, Evidence, Finding, TargetReport
 
 __all__ = ["Collector"]
 
@@ -20,6 +20,8 @@ _LISTS: Final = {
     "resourceTemplates": "resource template",
 }
 _MAX_REASONS: Final = 20
+# Which evidence is told first: what names the tool, then what only shows that it is one.
+_TELLING: Final = ("name", "marker", "identity", "schema", "text")
 
 
 class Collector:
@@ -30,7 +32,7 @@ class Collector:
         self._kind = kind
         self._label = label
         self._file = file
-        self._findings: dict[tuple[str, str, str, str], Finding] = {}
+        self._findings: dict[tuple[str, str, str], Finding] = {}
         self._seen: Counter[str] = Counter()
         self._pages: Counter[str] = Counter()
         self._distinct: set[tuple[str, str]] = set()
@@ -55,14 +57,16 @@ class Collector:
                     if isinstance(item, Mapping):
                         self.offer("mcp", offer_of(kind, item), f", page {page}" if page > 1 else "")
                         yield
-        if isinstance(info := result.get("serverInfo"), Mapping):
-            self.offer("mcp", offer_of("server", info))
-        if isinstance(instructions := result.get("instructions"), str):
-            self.offer("mcp", offer_of("server", {"name": "instructions", "instructions": instructions}))
-        # The revision without a handshake names the server in every result.
+        info = result.get("serverInfo")
+        # The revision without a handshake names the server in every result's metadata instead.
         for key, value in meta.items() if isinstance(meta := result.get("_meta"), Mapping) else ():
-            if isinstance(value, Mapping) and str(key).endswith("/serverInfo"):
-                self.offer("mcp", offer_of("server", value))
+            if str(key).endswith("/serverInfo"):
+                info = value
+        introduction = dict(info) if isinstance(info, Mapping) else {}
+        if isinstance(instructions := result.get("instructions"), str):
+            introduction["instructions"] = instructions
+        if introduction:
+            self.offer("mcp", offer_of("server", {"name": "the server"} | introduction))
 
     def new_listing(self) -> None:
         """A second pass over the same server starts its pages again."""
@@ -78,16 +82,14 @@ class Collector:
         if (offer.kind, offer.name) not in self._distinct:
             self._distinct.add((offer.kind, offer.name))
             self._seen[offer.kind] += 1
-        for sign in judge(offer):
-            self.finding(
-                Finding(
-                    surface, offer.kind, offer.name, sign.tool, sign.rule, sign.where + page, sign.evidence, line
-                )
-            )
+        signs = sorted(judge(offer), key=lambda sign: _TELLING.index(sign.rule))
+        if signs:
+            evidence = tuple(Evidence(s.rule, s.where + page, s.evidence) for s in signs)
+            self.finding(Finding(surface, offer.kind, offer.name, signs[0].tool, evidence, line))
 
     def finding(self, finding: Finding) -> None:
-        """Keep a finding; the same one seen twice (in another page or protocol revision) is told once."""
-        self._findings.setdefault((finding.surface, finding.kind, finding.name, finding.rule), finding)
+        """Keep a finding; the same offer seen twice (on another page or in another revision) is told once."""
+        self._findings.setdefault((finding.surface, finding.kind, finding.name), finding)
 
     def count(self, kind: str, number: int) -> None:
         self._seen[kind] += number

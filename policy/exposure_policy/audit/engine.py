@@ -75,9 +75,7 @@ def _is_file(target: Target) -> bool:
     )
 
 
-_SECRET_OPTION: Final = re.compile(
-    r"(?i)^(--?[\w-]*(?:token|key|secret|password|passwd|auth|header)[\w-]*)(=?)(.*)$"
-)
+_SECRET_OPTION: Final = re.compile(r"(?i)^(--?[\w-]*(?:token|key|secret|password|passwd|auth|header)[\w-]*)(=?)(.*)$")
 _ASSIGNMENT: Final = re.compile(r"^([A-Z_][A-Z0-9_]*)=.+$")
 
 

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from .collect import Collector
 from .files import line_of, read_text, told
-from .result import Finding
+from .result import Evidence, Finding
 
 __all__ = ["probe_host_config"]
 
@@ -100,9 +100,7 @@ def _entry(name: str, entry: Mapping[str, Any], trail: str, text: str, collector
                 kind="listed server",
                 name=name,
                 tool="memory_list",
-                rule="listed",
-                where=trail,
-                evidence=evidence,
+                evidence=(Evidence("listed", trail, evidence),),
                 line=line_of(text, name),
             )
         )

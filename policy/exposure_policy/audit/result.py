@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-__all__ = ["CLEAN", "LEAK", "UNAUDITED", "Bounds", "Finding", "Report", "Target", "TargetReport"]
+__all__ = ["CLEAN", "LEAK", "UNAUDITED", "Bounds", "Evidence", "Finding", "Report", "Target", "TargetReport"]
 
 CLEAN: Final = 0
 LEAK: Final = 1
@@ -39,8 +39,25 @@ class Target:
 
 
 @dataclass(frozen=True)
+class Evidence:
+    """One sign by which an offer is known as memory."""
+
+    rule: str
+    """Which rule told: name, marker, identity, schema, text, listed."""
+    where: str
+    """The field, and the page of the listing when it isn't the first."""
+    text: str
+    """What stands there."""
+
+    @property
+    def label(self) -> str:
+        """The rule and the place in words: `schema in inputSchema`, or only `name` where they are the same."""
+        return self.where if self.where.startswith(self.rule) else f"{self.rule} in {self.where}"
+
+
+@dataclass(frozen=True)
 class Finding:
-    """One memory tool on one surface where a stranger meets it, and by what it is known."""
+    """One memory tool on one surface where a stranger meets it, and all by which it is known."""
 
     surface: str
     """`mcp`, `a2a`, or `host-config`."""
@@ -50,13 +67,15 @@ class Finding:
     """How the offer calls itself."""
     tool: str
     """The memory tool it is, or most resembles."""
-    rule: str
-    """Which rule told: name, schema, text, marker, identity, listed."""
-    where: str
-    """The field, and the page of the listing when it isn't the first."""
-    evidence: str
+    evidence: tuple[Evidence, ...]
+    """At least one; the most telling first."""
     line: int = 1
     """Line in a file that was audited; 1 elsewhere."""
+
+    @property
+    def rule(self) -> str:
+        """The rule of the most telling evidence, by which reports classify the finding."""
+        return self.evidence[0].rule
 
 
 @dataclass(frozen=True)

@@ -75,9 +75,7 @@ async def _pass(target: Target, collector: Collector, watch: _Watch, mode: str) 
     watch.closing = False
     try:
         transport = _observed(_connect(target, bounds, watch), collector, watch)
-        client = Client(
-            transport, mode=mode, raise_exceptions=False, read_timeout_seconds=bounds.seconds, cache=None
-        )
+        client = Client(transport, mode=mode, raise_exceptions=False, read_timeout_seconds=bounds.seconds, cache=None)
         async with client:
             connected = True
             modern = client.protocol_version in MODERN_PROTOCOL_VERSIONS
@@ -174,7 +172,7 @@ async def _streamable_http(url: str, bounds: Bounds, watch: _Watch) -> AsyncIter
 
 
 def _http_client(bounds: Bounds, watch: _Watch, **kwargs: Any) -> "httpx2.AsyncClient":
-    """A client that stops at the byte limit, and takes no proxy or `.netrc`: a stranger has none of the caller's."""
+    """A client that stops at the byte limit. No proxy, no `.netrc`: a stranger has none of the caller's."""
     import httpx2
 
     received = 0
@@ -203,9 +201,7 @@ def _http_client(bounds: Bounds, watch: _Watch, **kwargs: Any) -> "httpx2.AsyncC
             response.stream = Counted(response.stream)
             return response
 
-    return httpx2.AsyncClient(
-        transport=Bounded(), timeout=httpx2.Timeout(bounds.seconds), trust_env=False, **kwargs
-    )
+    return httpx2.AsyncClient(transport=Bounded(), timeout=httpx2.Timeout(bounds.seconds), trust_env=False, **kwargs)
 
 
 @asynccontextmanager

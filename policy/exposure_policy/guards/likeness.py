@@ -92,9 +92,7 @@ def offer_of(kind: str, data: Mapping[str, Any]) -> Offer:
         return value if isinstance(value, Mapping) else None
 
     own = {"name", "title", "inputSchema", "outputSchema", "_meta", "icons", "id"}
-    texts = {
-        key: "\n".join(_strings(value)) for key, value in data.items() if isinstance(key, str) and key not in own
-    }
+    texts = {key: "\n".join(_strings(value)) for key, value in data.items() if isinstance(key, str) and key not in own}
     schema = mapping("inputSchema")
     arguments = data.get("arguments")
     if schema is None and isinstance(arguments, list):
@@ -148,19 +146,15 @@ def _schema_signs(where: str, schema: Mapping[str, Any] | None) -> Iterator[Sign
             items = json.dumps(props.get("memories"), default=str)[:4096]
             strong = '"key"' in items and '"description"' in items
             yield Sign("schema", "memory_list", where, shown, strong=strong)
-        elif _is_our_key(props.get("key")):
-            yield Sign("schema", "memory_read", where, "key: " + json.dumps(props["key"], default=str)[:_EXCERPT])
+        elif _is_our_key(key := props.get("key", {})):
+            yield Sign("schema", "memory_read", where, f"key: {key['pattern']}, at most {key['maxLength']} characters")
         elif names == {"key"} or names == {"key", "deleted"}:
-            yield Sign(
-                "schema", "memory_delete" if "deleted" in names else "memory_read", where, shown, strong=False
-            )
+            yield Sign("schema", "memory_delete" if "deleted" in names else "memory_read", where, shown, strong=False)
 
 
-def _is_our_key(key: object) -> bool:
+def _is_our_key(key: Any) -> bool:
     """A key's own rule, to the letter: few stores allow these characters, and none besides with this length."""
-    return (
-        isinstance(key, Mapping) and "[A-Za-z0-9._=-]+" in str(key.get("pattern")) and key.get("maxLength") == 200
-    )
+    return isinstance(key, Mapping) and "[A-Za-z0-9._=-]+" in str(key.get("pattern")) and key.get("maxLength") == 200
 
 
 def result_signs(result: object) -> tuple[Sign, ...]:
@@ -191,11 +185,12 @@ def _all_signs(offer: Offer) -> Iterator[Sign]:
     for where, name in (("name", offer.name), ("title", offer.title)):
         if tool := memory_name(name):
             yield Sign("name", tool, where, name[:_EXCERPT])
-        elif near := near_name(name):
-            yield Sign("name", near, where, name[:_EXCERPT], strong=False)
-        # A name is also words: "Long-term agent memory store". Only what is enough by itself counts here, since
-        # the name has been a weak sign already.
-        yield from (_of_text(where, match) for match in text_matches(name) if match.strong)
+        else:
+            if near := near_name(name):
+                yield Sign("name", near, where, name[:_EXCERPT], strong=False)
+            # A name is also words: "Long-term agent memory store". Only what is enough by itself counts, since
+            # the name may have been a weak sign already.
+            yield from (_of_text(where, match) for match in text_matches(name) if match.strong)
         if _IDENTITY.search(fold(name)) and offer.kind == "server":
             yield Sign("identity", "memory_list", where, name[:_EXCERPT])
     yield from _schema_signs("inputSchema", offer.input_schema)

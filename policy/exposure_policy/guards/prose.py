@@ -123,4 +123,6 @@ def _verb_tool(verb: str) -> str:
 
 def _around(text: str, at: int) -> str:
     start = max(0, at - 60)
+    if start:  # whole words only, but never past the place itself
+        start = text.find(" ", start, at) + 1 or start
     return text[start : start + _EXCERPT].strip()
