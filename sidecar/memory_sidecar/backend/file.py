@@ -11,8 +11,7 @@ import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from .. import files
 from ..store.contract import Entry, Info, Item
@@ -39,8 +38,7 @@ _SETTLED_NS: Final = 100_000_000
 its time stamps prove nothing yet. Coarser than any tick in use."""
 
 
-@dataclass(frozen=True)
-class FileOptions:
+class FileOptions(NamedTuple):
     """`harness.memory.options` of the file backend."""
 
     directory: str | None = None
@@ -145,7 +143,7 @@ class FileStore:
                 os.lseek(descriptor, 0, os.SEEK_SET)
                 description = parse(files.read_up_to(descriptor, MAX_ENTRY_BYTES + 1)).description
         finally:
-            os.close(descriptor)
+            files.close(descriptor)
         if abs(now - status.st_ctime_ns) > _SETTLED_NS and abs(now - status.st_mtime_ns) > _SETTLED_NS:
             seen[name] = (_stamp(status), description)
         return description
@@ -296,7 +294,7 @@ def _stored(directory: int, name: str) -> bytes | None:
     try:
         return files.read_up_to(descriptor, MAX_ENTRY_BYTES + 1)
     finally:
-        os.close(descriptor)
+        files.close(descriptor)
 
 
 def _readable(directory: int, name: str) -> bytes | None:

@@ -19,6 +19,7 @@ from ..assemble import Arguments, default_journal_dir, settle
 from ..backend.choose import Running, backend_of, describe, open_backend
 from ..backend.opened import BackendError
 from ..config import Config
+from ..lockdown import available
 from ..plain import visible
 from ..run.records import is_run_id
 from ..run.runs import RunState
@@ -30,7 +31,7 @@ from ..wire.serve import StartError
 from ..wire.ticket import TICKET_VARIABLE
 from .failure import EX_FOUND, Failure
 from .ledger import read_journals
-from .places import add_places, places
+from .places import PLACES, add_options, places
 from .report import add_json, on_terminal, print_json, print_table
 
 __all__ = ["configure", "run"]
@@ -55,13 +56,13 @@ Checks = Iterator[_Check]
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    add_places(parser)
+    add_options(parser, PLACES)
     parser.add_argument("--run", dest="run_id", metavar="ID", help="also check whether this run can be opened")
     add_json(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    checks = list(_all(places(arguments), arguments.run_id))
+    checks = list(_all(places(vars(arguments)), arguments.run_id))
     wrong = [check for check in checks if check.state == "wrong"]
     if arguments.json:
         print_json({"ok": not wrong, "checks": [check._asdict() for check in checks]})
@@ -84,7 +85,6 @@ def _all(given: Arguments, run_id: str | None) -> Checks:
         "program", "ok", f"memory-sidecar {__version__} on Python {sys.version.split()[0]} at {sys.executable}"
     )
     yield from _launching()
-    yield from _lockdown()
     try:
         config, identity = settle(given)
         backend = backend_of(config)
@@ -92,6 +92,7 @@ def _all(given: Arguments, run_id: str | None) -> Checks:
         yield _wrong("config", error)
         return
     yield _config(given, config, backend)
+    yield _lockdown(connect=backend == "jetstream")
     yield _identity(identity)
     yield from _store(given, config, identity, backend)
     yield from _journals(given, run_id)
@@ -130,14 +131,9 @@ def _launching() -> Checks:
         yield _Check("launch", "wrong", f"the launch ticket {path} is not a private file of this user", again)
 
 
-def _lockdown() -> Checks:
-    try:
-        from memory_sidecar import lockdown  # type: ignore[attr-defined, unused-ignore]
-    except ImportError:
-        yield _Check("lockdown", "note", "this version does not lock its process down")
-        return
-    held = lockdown.available()
-    yield _Check("lockdown", "note" if held.reason else "ok", f"this system can hold: {held.describe()}")
+def _lockdown(connect: bool) -> _Check:
+    held = available(connect=connect)
+    return _Check("lockdown", "note" if held.reason else "ok", f"serve gives up its rights; holding: {held.describe()}")
 
 
 def _config(given: Arguments, config: Config, backend: str) -> _Check:
@@ -194,6 +190,7 @@ def _store(given: Arguments, config: Config, identity: str | None, backend: str)
 
 
 def _notes(running: Running, name: str) -> Checks:
+    running.begin()
     try:
         items = running.drive(running.opened.store.list())
     except StoreError as error:

@@ -17,7 +17,7 @@ from ..run.records import timestamp
 from ..store.errors import KeyNotFoundError, UnreadableError
 from .failure import EX_FOUND, EX_USAGE, Failure, complain
 from .memory import Memory, opened
-from .places import add_places, places
+from .places import PLACES, add_options, places
 from .portable import Note, encode
 from .report import print_json, progress
 from .show import unreadable
@@ -28,7 +28,7 @@ __all__ = ["configure", "run", "save"]
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--to", metavar="FILE", default="-", help="the file to write, mode 0600; - is stdout (default)")
     parser.add_argument("--overwrite", action="store_true", help="replace FILE if it exists, at once and whole")
-    add_places(parser)
+    add_options(parser, PLACES)
     parser.add_argument(
         "--json", action="store_true", help="with --to FILE: print what was done as one JSON object instead"
     )
@@ -40,7 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise Failure("--json tells about the export, and stdout is the export itself; add --to FILE", EX_USAGE)
     if to_file and not arguments.overwrite and os.path.lexists(arguments.to):
         raise Failure(f"{arguments.to} exists; choose another name, or replace it with --overwrite")
-    with opened(places(arguments)) as memory:
+    with opened(places(vars(arguments))) as memory:
         notes, problems = _read(memory)
     header = {"created": timestamp(), "identity": memory.identity, "backend": memory.backend}
     data = encode(header, notes)

@@ -15,7 +15,7 @@ from ..store.errors import InvalidError
 from ..store.rules import validate_write
 from .failure import Failure
 from .memory import opened
-from .places import add_places, places
+from .places import PLACES, add_options, places
 from .portable import Note, Portable, PortableError, decode
 from .report import add_json, progress
 from .transfer import form, print_report, transfer
@@ -27,14 +27,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="the file to read; - is stdin")
     parser.add_argument("--overwrite", action="store_true", help="replace notes that differ from those in FILE")
     parser.add_argument("--dry-run", action="store_true", help="tell what would happen; change nothing")
-    add_places(parser)
+    add_options(parser, PLACES)
     add_json(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     notes = load(arguments.file).notes
     with (
-        opened(places(arguments), make=not arguments.dry_run, empty=arguments.dry_run) as memory,
+        opened(places(vars(arguments)), make=not arguments.dry_run, empty=arguments.dry_run) as memory,
         progress("import", len(notes)) as bar,
     ):
         report = transfer(

@@ -8,19 +8,19 @@ Exit statuses: 0 done; 64 wrong usage; 78 the configuration or the memory cannot
 import argparse
 
 from .memory import opened
-from .places import add_places, places
+from .places import PLACES, add_options, places
 from .report import add_json, on_terminal, print_json, print_table
 
 __all__ = ["configure", "run"]
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    add_places(parser)
+    add_options(parser, PLACES)
     add_json(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    with opened(places(arguments)) as memory:
+    with opened(places(vars(arguments))) as memory:
         items = memory.list()
     if arguments.json:
         print_json({"memories": [item._asdict() for item in items]})

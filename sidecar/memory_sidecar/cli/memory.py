@@ -66,6 +66,7 @@ def opened(arguments: Arguments, *, make: bool = False, empty: bool = False) -> 
             EX_CONFIG,
         )
     running = open_backend(config, identity or "", arguments.store_dir)
+    running.begin()
     try:
         made = running.opened
         yield Memory(made.store, running.drive, made.fingerprint, identity, backend, directory)

@@ -32,7 +32,7 @@ from .failure import EX_CONFIG, EX_USAGE, Failure, complain
 from .importing import load
 from .ledger import Sought, read_journals
 from .memory import Memory, opened
-from .places import add_places, places
+from .places import PLACES, add_options, places
 from .portable import Note, encode
 from .report import add_json, moment, on_terminal, print_json, print_table, shown_revision
 from .runs import journal_directory, print_sights, seen
@@ -70,7 +70,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--reason", metavar="TEXT", default="", help="why; kept with the note")
     parser.add_argument("--overwrite", action="store_true", help="with --restore: replace what the key holds now")
     parser.add_argument("--quarantine-dir", metavar="DIR", help="another directory to keep quarantined notes in")
-    add_places(parser)
+    add_options(parser, PLACES)
     add_json(parser)
 
 
@@ -91,7 +91,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _quarantine(arguments: argparse.Namespace, directory: str) -> int:
     key = arguments.key
-    with opened(places(arguments)) as memory:
+    with opened(places(vars(arguments))) as memory:
         path, entry, revision = _move(memory, key, arguments.reason, directory)
     sought = Sought(key, None)
     journals = [
@@ -183,7 +183,7 @@ def _remove(memory: Memory, key: str, revision: str) -> bool:
 def _restore(arguments: argparse.Namespace, directory: str) -> int:
     key = arguments.restore
     kept, _ = _read(directory)
-    with opened(places(arguments), make=True) as memory:
+    with opened(places(vars(arguments)), make=True) as memory:
         candidates = [one for one in kept if one.note.key == key]
         if not candidates:
             raise Failure(f"no note {visible(key, lines=False)} is in {directory}; see quarantine --list")

@@ -32,7 +32,7 @@ from ..run.runs import RunState, remove_run, run_names
 from ..store.rules import is_key
 from .failure import EX_CONFIG, EX_FOUND, EX_USAGE, Failure, complain
 from .ledger import Journaled, Sight, Sought, read_journals, sights
-from .places import add_places, places
+from .places import PLACES, add_options, places
 from .report import add_json, moment, on_terminal, print_json, print_table, shown_revision
 
 __all__ = ["configure", "journal_directory", "print_sights", "run", "seen"]
@@ -42,7 +42,7 @@ _UNITS: Final = {"m": 60, "h": 3600, "d": 86400, "w": 604800}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    add_places(parser)
+    add_options(parser, PLACES)
     add_json(parser)
     parser.add_argument("--saw", metavar="KEY[@REV]", type=_sought, help="which runs met this note")
     parser.set_defaults(action=None)
@@ -61,7 +61,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     prune.add_argument("--dry-run", action="store_true", help="tell what would go; remove nothing")
     prune.set_defaults(action="prune")
     for action in (show, prune):
-        add_places(action)
+        add_options(action, PLACES)
         add_json(action)
         for option in action._actions:  # noqa: SLF001 - or an option before the action would be forgotten
             if option.dest in ("config", "identity", "store_dir", "journal_dir", "json"):
@@ -96,7 +96,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def journal_directory(arguments: argparse.Namespace) -> str:
     """Where the journals are that these options mean."""
-    given = places(arguments)
+    given = places(vars(arguments))
     return os.path.abspath(given.journal_dir or default_journal_dir(given.store_dir))
 
 
@@ -104,7 +104,7 @@ def _place(arguments: argparse.Namespace) -> tuple[str, str | None]:
     directory = journal_directory(arguments)
     if os.path.lexists(directory) and not os.path.isdir(directory):
         raise Failure(f"{directory} is not a directory; check --journal-dir and --store-dir", EX_CONFIG)
-    _, identity = settle(places(arguments))
+    _, identity = settle(places(vars(arguments)))
     return directory, identity
 
 

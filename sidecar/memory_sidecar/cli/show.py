@@ -15,7 +15,7 @@ from ..store.errors import InvalidError, KeyNotFoundError, UnreadableError
 from ..store.scope import Scope
 from .failure import EX_USAGE, Failure
 from .memory import Memory, opened
-from .places import add_places, places
+from .places import PLACES, add_options, places
 from .report import add_json, on_terminal, print_json, shown_revision
 
 __all__ = ["configure", "run"]
@@ -23,7 +23,7 @@ __all__ = ["configure", "run"]
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("key", metavar="KEY")
-    add_places(parser)
+    add_options(parser, PLACES)
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--raw", action="store_true", help="the content alone, byte for byte; not to a terminal")
     add_json(form)
@@ -35,7 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
             "--raw would let the note drive this terminal; send it to a file or a pipe, or leave --raw out", EX_USAGE
         )
     scope = Scope()
-    with opened(places(arguments)) as memory:
+    with opened(places(vars(arguments))) as memory:
         try:
             entry = memory.read(arguments.key, scope)
         except InvalidError as error:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ..plain import visible
 from ..run.records import is_run_id
 from .failure import EX_CONFIG, EX_USAGE, Failure
-from .places import add_places, places
+from .places import PLACES, add_options, places
 from .report import print_table
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ _HELP: Final = """\
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    add_places(parser)
+    add_options(parser, PLACES)
     parser.add_argument("--run", dest="run_id", metavar="ID", default="try", help="the run's id (default: try)")
 
 
@@ -83,7 +83,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 @contextmanager
 def _launching(arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    given = places(arguments)
+    given = places(vars(arguments))
     if given.config or given.store_dir or given.journal_dir:
         yield {
             "config": given.config,
