@@ -101,6 +101,8 @@ def _all(given: Arguments, run_id: str | None) -> Checks:
 def _wrong(check: str, error: Exception) -> _Check:
     """A refusal's own text: what is wrong; what to do."""
     found, _, mend = str(error).rpartition("; ")
+    if mend.startswith("found "):
+        found, mend = str(error), "write it so"
     return _Check(check, "wrong", found or mend, mend if found else "")
 
 
@@ -168,7 +170,7 @@ def _store(given: Arguments, config: Config, identity: str | None, backend: str)
     try:
         directory = describe(config, identity, given.store_dir).get("directory") if backend == "file" else None
         if backend == "file" and directory is None:
-            directory = os.path.join(given.store_dir or os.getcwd(), "memory")
+            directory = os.path.abspath(os.path.join(given.store_dir or "", "memory"))
             yield from _place("store", directory, "--store-dir")
             return
     except BackendError as error:
