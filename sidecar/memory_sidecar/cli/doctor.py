@@ -263,7 +263,7 @@ def _may_write(directory: str) -> bool:
     # Kernel file systems (/proc, /sys) let root write, as far as access(2) tells, and make no file all the same.
     with suppress(OSError), files.open_directory(directory) as opened:
         if os.access(directory, os.R_OK | os.W_OK | os.X_OK) and os.fstat(opened).st_nlink:
-            return not os.path.realpath(directory).startswith(("/proc", "/sys"))
+            return os.path.realpath(directory).split(os.sep)[1] not in ("proc", "sys")
     return False
 
 
