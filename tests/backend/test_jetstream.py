@@ -499,11 +499,14 @@ async def test_capacity_is_exact_among_racing_writers(nc: Client, bucket: str, b
             store = (await open_store(own, bucket)).store
             stored = 0
             for number in range(4):
-                try:
-                    await store.create(f"{name}-{number}", "d", "c")
-                    stored += 1
-                except StoreFullError:
-                    pass
+                with suppress(StoreFullError):
+                    while True:
+                        # So close to the limit every create of the prefix meets the others; on a busy machine
+                        # one may lose every time, and is told so.
+                        with suppress(UnavailableError):
+                            await store.create(f"{name}-{number}", "d", "c")
+                            stored += 1
+                            break
             return stored
 
     results = await asyncio.gather(*(race(f"w{number}") for number in range(6)))

@@ -363,6 +363,8 @@ class JetStreamStore:
         """When the bucket that the fingerprint stands for was made."""
         self._created = created
         """When the bucket now in place was made, as last seen."""
+        self._newest = 0
+        """A sequence which that bucket is known to have reached."""
 
     def info(self) -> Info:
         return Info("jetstream", self._bucket)
@@ -506,7 +508,7 @@ class JetStreamStore:
             OutcomeUnknownError: an attempt was sent, and nothing that is stored tells whether it was applied.
             UnavailableError, StoreFullError: surely nothing was stored.
         """
-        attempt = _Attempt(self._root + key, expected, created=self._created)
+        attempt = _Attempt(self._root + key, expected, created=self._created, newest=self._newest)
         while True:
             headers = document.headers | attempt.headers(self._root, guard)
             try:
@@ -554,9 +556,8 @@ class JetStreamStore:
         behind = info.last_sequence < attempt.expected and _now() < attempt.begun + LAG_SECONDS
         if here and (sequence == attempt.expected or behind):
             return None
-        # The key moved on without us, unless our write was applied and then replaced or purged. What directly
-        # replaced the expected message says so itself.
-        if attempt.unsure and not (here and last is not None and attempt.is_replaced_by(last)):
+        # The key moved on without us, unless our write was applied and then replaced or purged.
+        if attempt.unsure and not (here and last is not None and attempt.never_preceded(last)):
             raise OutcomeUnknownError
         return 0
 
@@ -567,7 +568,7 @@ class JetStreamStore:
             return await self._api.info(self._stream, _left(deadline), subjects=subjects)
 
         info = await _steadily(ask, deadline)
-        self._created = info.created
+        self._created, self._newest = info.created, info.last_sequence
         return info
 
     async def _last(self, subject: str, deadline: float) -> Message | None:
@@ -678,10 +679,12 @@ class _Attempt:
     """One write, however often it has to be sent. Sent twice it is still applied once: the first changes what the
     second expects."""
 
-    def __init__(self, subject: str, expected: int, *, created: str) -> None:
+    def __init__(self, subject: str, expected: int, *, created: str, newest: int) -> None:
         self.subject = subject
         self.expected = expected
         self.created = created
+        self.floor = max(expected, newest)
+        """The newest message of the bucket that was known before the first sending."""
         self.write = secrets.token_urlsafe(16)
         self.unsure = False
         """Whether some attempt may have been applied without our hearing of it."""
@@ -693,9 +696,16 @@ class _Attempt:
             return {_WRITE: self.write, _EXPECTED: str(self.expected)}
         return {_WRITE: self.write, _EXPECTED: str(guard), _EXPECTED_OF: root + ">"}
 
-    def is_replaced_by(self, last: Message) -> bool:
-        """Whether `last` is somebody else's direct successor of what this write expects."""
-        return last.headers.get(_EXPECTED) == str(self.expected) and _EXPECTED_OF not in last.headers
+    def never_preceded(self, last: Message) -> bool:
+        """Whether `last`, the key's last message, proves that this write was never applied.
+
+        This write would have got a sequence beyond `floor`. So it was not applied if `last` is older than that,
+        or if what `last` directly replaced is: its writer had the server check that, and the header is kept.
+        """
+        if last.sequence <= self.floor:
+            return True
+        predecessor = last.headers.get(_EXPECTED, "")
+        return _EXPECTED_OF not in last.headers and predecessor.isdecimal() and int(predecessor) <= self.floor
 
 
 def _is_value(message: Message) -> bool:
