@@ -245,10 +245,7 @@ async def connect(context: NatsContext) -> "Client":
     Raises:
         ContextError: there is no such connection to be had; the text says why and what to do.
     """
-    library = logging.getLogger("nats")
-    library.addHandler(logging.NullHandler())
-    library.propagate = False
-
+    _silence()
     begun = asyncio.get_running_loop().time()
     hopeless: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()
     seen: list[Exception] = []
@@ -293,6 +290,15 @@ async def connect(context: NatsContext) -> "Client":
         await asyncio.wait({task}, timeout=CLOSE_SECONDS)
         await close(client)
         raise
+
+
+def _silence() -> None:
+    library = logging.getLogger("nats")
+    if library.propagate:
+        library.addHandler(logging.NullHandler())
+        library.propagate = False
+        # What the library's way to start TLS makes asyncio say at the end of every such connection.
+        logging.getLogger("asyncio").addFilter(lambda record: "eof_received() has no effect" not in record.msg)
 
 
 async def close(client: "Client") -> None:
