@@ -157,6 +157,39 @@ async def test_missing_permission_is_told(tmp_path: Path) -> None:
                 await open_store(nc, "b")
 
 
+async def test_documented_permissions_suffice_and_lesser_ones_are_told(tmp_path: Path) -> None:
+    calls = "STREAM.INFO STREAM.MSG.GET CONSUMER.CREATE CONSUMER.MSG.NEXT CONSUMER.DELETE"
+    reading = [f"$JS.API.{call}.KV_b" + ".>" * call.startswith("CONSUMER") for call in calls.split()]
+    writing = [*reading, "$KV.b.agent.>"]
+    users = [
+        {"user": "admin", "password": "a"},
+        {"user": "reader", "password": "a", "permissions": {"publish": reading, "subscribe": "_INBOX.>"}},
+        {"user": "writer", "password": "a", "permissions": {"publish": writing, "subscribe": "_INBOX.>"}},
+        {"user": "blind", "password": "a", "permissions": {"publish": reading[:2], "subscribe": "_INBOX.>"}},
+    ]
+    with run_broker(tmp_path, config=f"authorization: {json.dumps({'users': users})}") as broker:
+        async with connected(broker.url, user="admin", password="a") as nc:
+            await add_bucket(nc, "b")
+            await put(nc, "b", "agent.plain", b"x")
+        async with connected(broker.url, user="writer", password="a") as nc:
+            store = (await open_store(nc, "b")).store
+            await store.create("k", "d", "c", scope=(scope := Scope()))
+            await store.update("k", "d", "c2", scope=scope)
+            assert len(await store.list()) == 2
+            await store.delete("plain")
+        async with connected(broker.url, user="reader", password="a") as nc:
+            store = (await open_store(nc, "b")).store
+            assert (await store.read("k", scope=scope)).content == "c2"
+            assert len(await store.list()) == 1
+            for call in (store.create("n", "d", "c"), store.update("k", "d", "c", scope=scope), store.delete("k")):
+                with pytest.raises(UnavailableError, match="does not permit"):
+                    await call
+        async with connected(broker.url, user="blind", password="a") as nc:
+            store = (await open_store(nc, "b")).store
+            with pytest.raises(UnavailableError, match="does not permit"):
+                await store.list()
+
+
 async def test_silent_broker_is_told_within_ten_seconds(tmp_path: Path) -> None:
     with run_broker(tmp_path) as broker:
         async with connected(broker.url) as nc:

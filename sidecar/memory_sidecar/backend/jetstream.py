@@ -243,22 +243,21 @@ def add_command(bucket: str, context_name: str | None) -> str:
 
 
 async def _bind_info(api: Api, bucket: str, context_name: str | None) -> StreamInfo:
-    loop = asyncio.get_running_loop()
-    deadline = loop.time() + BIND_SECONDS
-    silent = 0
+    deadline = _now() + BIND_SECONDS
+    absent = 0
     while True:
-        left = deadline - loop.time()
+        left = max(0.1, deadline - _now())
         try:
             # The client library can wait on its own, out of reach of one request's limit.
-            async with asyncio.timeout(max(0.1, left)):
-                return await api.info(f"KV_{bucket}", min(3.0, max(0.1, left)))
+            async with asyncio.timeout(left):
+                return await api.info(f"KV_{bucket}", min(3.0, left))
         except RefusedError as error:
-            if not is_temporary(error) or left < 1.0:
+            absent += error.error in _JETSTREAM_OFF
+            if not is_temporary(error) or left < 1.0 or absent > ABSENT:
                 raise BackendError(_bind_refusal(error, bucket, context_name)) from error
         except NoAnswerError as error:
-            silent += 0 if error.served else 1
-            # A server that starts may need a moment before JetStream answers.
-            if silent > 8:
+            absent += not error.served
+            if absent > ABSENT:
                 raise BackendError(
                     "JetStream does not answer on this connection; enable it on the server and for this account, "
                     "or check jetstream_domain and jetstream_api_prefix in the NATS context"
@@ -269,6 +268,11 @@ async def _bind_info(api: Api, bucket: str, context_name: str | None) -> StreamI
             raise BackendError(_UNREACHABLE) from error
         await asyncio.sleep(0.25)
 
+
+ABSENT: Final = 8
+"""How many answers, a quarter of a second apart, say that JetStream is off and not merely starting."""
+
+_JETSTREAM_OFF: Final = frozenset({10039, 10076})
 
 _UNREACHABLE: Final = (
     f"the NATS broker did not answer within {BIND_SECONDS:.0f} seconds; check that it runs, that the NATS context "
@@ -281,10 +285,11 @@ def _bind_refusal(error: RefusedError, bucket: str, context_name: str | None) ->
         return f'KV bucket "{bucket}" does not exist; create it with: {add_command(bucket, context_name)}'
     if error.code == 403:
         return (
-            f'no permission to look up the KV bucket "{bucket}"; allow this user to publish to '
-            f"$JS.API.STREAM.INFO.KV_{bucket} and what the documentation lists beside it"
+            f'no permission to use the KV bucket "{bucket}"; allow this user to publish to '
+            f"$JS.API.STREAM.INFO.KV_{bucket} and the like (see the documentation) and to subscribe to its inbox "
+            "(inbox_prefix in the NATS context)"
         )
-    if error.error in (10039, 10076):
+    if error.error in _JETSTREAM_OFF:
         return (
             "JetStream is not enabled for this account; enable it on the server, or use a NATS context of an "
             "account that has it"

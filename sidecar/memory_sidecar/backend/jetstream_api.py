@@ -221,9 +221,17 @@ class Api:
             raise NoAnswerError(str(error), sent=False) from error
         except (nats.errors.Error, TimeoutError, OSError) as error:
             latest = nc.last_error
-            if latest is not None and latest is not earlier and _forbids(latest, subject):
-                raise RefusedError(403, 0, "no permission for this subject") from error
+            if latest is not None and self._forbids(latest, None if latest is earlier else subject):
+                raise RefusedError(403, 0, "no permission") from error
             raise NoAnswerError("timed out", sent=True) from error
+
+    def _forbids(self, error: BaseException, subject: str | None) -> bool:
+        """Whether the broker said that this request, or hearing any answer, is not permitted."""
+        text = str(error).lower()
+        if "permissions violation for subscription" in text:
+            # Said once, when the library subscribes before its first request; the error stays.
+            return self._nc.new_inbox().rpartition(".")[0].lower() in text
+        return subject is not None and "permissions violation" in text and subject.lower() in text
 
 
 _running: Final[set["asyncio.Task[None]"]] = set()
@@ -309,8 +317,3 @@ def _headers(raw: bytes) -> dict[str, str]:
         if colon:
             found[name.strip().decode("ascii", "replace")] = value.strip().decode("utf-8", "replace")
     return found
-
-
-def _forbids(error: BaseException, subject: str) -> bool:
-    text = str(error).lower()
-    return "permissions violation" in text and subject.lower() in text
