@@ -79,9 +79,7 @@ def open_regular(name: str, directory: int | None, flags: int = os.O_RDONLY) -> 
     """
     try:
         # O_NONBLOCK only matters for what is refused below; a regular file never blocks.
-        descriptor = os.open(
-            name, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC, dir_fd=directory
-        )
+        descriptor = os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC, dir_fd=directory)
     except OSError as error:
         if error.errno in (errno.ENOENT, errno.ELOOP, errno.ENXIO, errno.EISDIR, errno.ENODEV):
             return None

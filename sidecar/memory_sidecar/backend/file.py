@@ -11,8 +11,7 @@ import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from .. import files
 from ..store.contract import Entry, Info, Item
@@ -39,8 +38,7 @@ _SETTLED_NS: Final = 100_000_000
 its time stamps prove nothing yet. Coarser than any tick in use."""
 
 
-@dataclass(frozen=True)
-class FileOptions:
+class FileOptions(NamedTuple):
     """`harness.memory.options` of the file backend."""
 
     directory: str | None = None
@@ -49,7 +47,7 @@ class FileOptions:
     """Refuse an overwrite of what this run has not read, or what has changed since."""
 
 
-def resolve_directory(options: FileOptions, identity: str, base: str | None) -> str:
+def resolve_directory(options: FileOptions, identity: str | None, base: str | None) -> str:
     """The directory of the notes: relative ones are under the store base, else the working directory.
 
     Raises:
@@ -57,12 +55,10 @@ def resolve_directory(options: FileOptions, identity: str, base: str | None) -> 
     """
     if options.directory is not None:
         if not options.directory or "\0" in options.directory:
-            raise BackendError(
-                "harness.memory.options.directory is empty; name a directory or leave the option out"
-            )
+            raise BackendError("harness.memory.options.directory is empty; name a directory or leave the option out")
         relative = options.directory
     else:
-        if not is_key(identity):
+        if identity is None or not is_key(identity):
             raise BackendError(
                 f"the identity {identity!r} cannot name a directory; set identity to letters, digits and . _ = - "
                 "or set harness.memory.options.directory"
@@ -125,9 +121,7 @@ class FileStore:
             self._seen = seen
         return sorted(items)
 
-    def _description(
-        self, directory: int, name: str, now: int, seen: dict[str, tuple["_Stamp", str]]
-    ) -> str | None:
+    def _description(self, directory: int, name: str, now: int, seen: dict[str, tuple["_Stamp", str]]) -> str | None:
         try:
             status = os.stat(name, dir_fd=directory, follow_symlinks=False)
         except FileNotFoundError:

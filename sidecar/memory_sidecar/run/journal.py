@@ -58,9 +58,7 @@ class Journal:
     `meta` and `snapshot` make the records that a new file starts with, from the run as it is then.
     """
 
-    def __init__(
-        self, directory: str, run: str, *, meta: Callable[[], Record], snapshot: Callable[[], Record]
-    ) -> None:
+    def __init__(self, directory: str, run: str, *, meta: Callable[[], Record], snapshot: Callable[[], Record]) -> None:
         self._directory = directory
         self._name = journal_name(run)
         self._path = os.path.join(directory, self._name)
@@ -153,7 +151,9 @@ class Journal:
     @property
     def unsaved(self) -> str | None:
         """Why the last append did not reach the file, without a path; None if it did."""
-        return self._problem and (self._problem.strerror or "write failed")
+        if self._problem is None:
+            return None
+        return self._problem.strerror or "the write failed"
 
     def _write(self, durable: bool) -> None:
         descriptor = self._descriptor

@@ -34,9 +34,7 @@ _PLAIN_HEADER: Final = re.compile(rb"---\ndescription: (" + _PLAIN.encode() + rb
 _RESERVED: Final = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})
 
 _BOM: Final = b"\xef\xbb\xbf"
-_HEADER: Final = re.compile(
-    rb"---[ \t]*\r?\n(?P<yaml>.*?)^---[ \t]*(?:\r?\n(?:\r?\n)?|\Z)", re.DOTALL | re.MULTILINE
-)
+_HEADER: Final = re.compile(rb"---[ \t]*\r?\n(?P<yaml>.*?)^---[ \t]*(?:\r?\n(?:\r?\n)?|\Z)", re.DOTALL | re.MULTILINE)
 
 
 def serialize(description: str, content: str) -> bytes:
@@ -48,9 +46,7 @@ def serialize(description: str, content: str) -> bytes:
 
         # Not the C dumper: libyaml escapes every character beyond U+FFFF to ten bytes, past the budget.
         # An unlimited width keeps the header on one line; other readers fold differently.
-        header = yaml.dump(
-            {"description": description}, Dumper=yaml.SafeDumper, allow_unicode=True, width=float("inf")
-        )
+        header = yaml.dump({"description": description}, Dumper=yaml.SafeDumper, allow_unicode=True, width=float("inf"))
     return f"---\n{header}---\n\n{content}".encode()
 
 
@@ -107,9 +103,7 @@ def _check_size(size: int) -> None:
 
 
 def _not_text() -> UnreadableError:
-    return UnreadableError(
-        "This memory is stored, but it is not UTF-8 text. Leave it; its operator must repair it."
-    )
+    return UnreadableError("This memory is stored, but it is not UTF-8 text. Leave it; its operator must repair it.")
 
 
 def _is_plain(text: str) -> bool:

@@ -1,0 +1,189 @@
+"""The only place where objects are built: from arguments and configuration to a service, step by step.
+
+`prepare` decides where everything is and makes the directories; `Plan.start` opens the store, once the ticket has
+been shown. Whatever connection a backend needs is made here and closed here.
+"""
+
+import os
+from typing import NamedTuple
+
+from . import files
+from .backend.choose import Running, backend_of, open_backend, run_to_end
+from .backend.opened import BackendError, Opened
+from .config import LAUNCHED, Config, ConfigError, load
+from .run.records import is_run_id
+from .run.session import Setting
+from .store.contract import Entry, Info, Item
+from .store.errors import UnavailableError
+from .store.scope import Scope
+from .tools.catalog import Catalog
+from .wire.serve import Service, StartError
+
+__all__ = ["Arguments", "Plan", "default_identity", "default_journal_dir", "prepare", "settle"]
+
+
+class Arguments(NamedTuple):
+    """What `serve` and `info` are told on the command line. None where nothing was said."""
+
+    config: str | None = None
+    identity: str | None = None
+    default_identity: str | None = None
+    store_dir: str | None = None
+    journal_dir: str | None = None
+    run: str | None = None
+
+
+class Plan(NamedTuple):
+    """Everything decided, nothing opened."""
+
+    config: Config
+    identity: str
+    store_dir: str | None
+    journal_dir: str
+    run: str | None
+
+    def start(self) -> Service:
+        """Open the store and return the service.
+
+        Raises:
+            StartError: with the full remedy.
+        """
+        memory = self.config.memory
+        catalog = Catalog(enabled=memory.enabled, read_only=memory.read_only)
+        running = _NOTHING
+        if memory.enabled:
+            try:
+                running = open_backend(self.config, self.identity, self.store_dir)
+            except BackendError as error:
+                raise StartError(str(error)) from error
+        setting = Setting(
+            store=running.opened.store,
+            fingerprint=running.opened.fingerprint,
+            catalog=catalog,
+            with_index=not memory.no_index,
+            identity=self.identity,
+            journal_dir=self.journal_dir,
+        )
+        run = self.run or _generated_run()
+        return Service(setting, running.drive, run, self.run is not None, running.close)
+
+
+def prepare(arguments: Arguments) -> Plan:
+    """Read the configuration, settle identity and places, and make the journal's directory.
+
+    Raises:
+        StartError: with the full remedy.
+    """
+    config, identity = settle(arguments)
+    if arguments.run is not None and not is_run_id(arguments.run):
+        raise StartError("--run is an id of 1 to 128 letters, digits, _ and -, starting with a letter or digit")
+    identity = identity or arguments.default_identity or default_identity()
+    if not identity:
+        raise StartError("there is no identity to keep memories under; set --identity or identity in --config")
+    journal_dir = arguments.journal_dir or default_journal_dir(arguments.store_dir)
+    if config.memory.enabled:
+        try:
+            backend_of(config)
+        except BackendError as error:
+            raise StartError(str(error)) from error
+        _make_journal_dir(journal_dir)
+    return Plan(config, identity, arguments.store_dir, os.path.abspath(journal_dir), arguments.run)
+
+
+def settle(arguments: Arguments) -> tuple[Config, str | None]:
+    """The configuration, and the identity that it or the command line names.
+
+    Raises:
+        StartError: the configuration cannot be used.
+    """
+    try:
+        config = LAUNCHED if arguments.config is None else load(arguments.config)
+    except ConfigError as error:
+        raise StartError(str(error)) from error
+    return config, arguments.identity or config.identity
+
+
+def default_journal_dir(store_dir: str | None) -> str:
+    """Where journals go unless `--journal-dir` says: under the store base, else the user's state directory.
+
+    Never the working directory: a run's authority is not part of whatever project it runs in.
+
+    Raises:
+        StartError: neither a store base nor a home directory is known.
+    """
+    if store_dir is not None:
+        return os.path.join(store_dir, "runs")
+    state = os.environ.get("XDG_STATE_HOME", "")
+    if not os.path.isabs(state):  # the XDG specification: a relative path is to be ignored
+        home = os.path.expanduser("~")
+        if not os.path.isabs(home):
+            raise StartError("there is no home directory to keep journals in; set --journal-dir")
+        state = os.path.join(home, ".local", "state")
+    return os.path.join(state, "memory-sidecar", "runs")
+
+
+def default_identity() -> str | None:
+    """The base name of the application that launched this process, where the system tells (Linux does)."""
+    try:
+        with open(f"/proc/{os.getppid()}/cmdline", "rb") as file:
+            words = os.fsdecode(file.read(65536)).split("\0")
+    except OSError:
+        return None
+    return application_name(words)
+
+
+def application_name(words: list[str]) -> str | None:
+    """The name of the application in a command line: of the script, where an interpreter runs one."""
+    name = os.path.basename(words[0]) if words else ""
+    if name.rstrip("0123456789.") in ("python", "node", "pypy", "ruby", "deno", "bun"):
+        scripts = [word for word in words[1:] if word and not word.startswith("-")]
+        name = os.path.basename(scripts[0]) if scripts else name
+    stem = os.path.splitext(name)[0] or name
+    return "".join(char if (char.isalnum() and char.isascii()) or char in "_=-" else "-" for char in stem).strip("-")
+
+
+def _make_journal_dir(directory: str) -> None:
+    try:
+        files.make_private_directory(directory)
+        if not os.access(directory, os.R_OK | os.W_OK | os.X_OK):
+            raise PermissionError(13, os.strerror(13))
+    except OSError as error:
+        raise StartError(
+            f"cannot use the journal directory {directory}: {error.strerror}; "
+            "make it a directory that this user can read and write, or set --journal-dir"
+        ) from error
+
+
+def _generated_run() -> str:
+    import time
+
+    return time.strftime("run-%Y%m%dT%H%M%SZ-", time.gmtime()) + os.urandom(4).hex()
+
+
+class _NoStore:
+    """Stands where memory is not enabled. There are no tools to reach it with."""
+
+    def info(self) -> Info:
+        return Info("none", "")
+
+    async def list(self) -> list[Item]:
+        raise _disabled()
+
+    async def read(self, key: str, *, scope: Scope | None = None) -> Entry:  # noqa: ARG002
+        raise _disabled()
+
+    async def create(self, key: str, description: str, content: str, *, scope: Scope | None = None) -> None:  # noqa: ARG002
+        raise _disabled()
+
+    async def update(self, key: str, description: str, content: str, *, scope: Scope | None = None) -> None:  # noqa: ARG002
+        raise _disabled()
+
+    async def delete(self, key: str, *, scope: Scope | None = None) -> bool:  # noqa: ARG002
+        raise _disabled()
+
+
+def _disabled() -> UnavailableError:
+    return UnavailableError("Memory is not enabled.")
+
+
+_NOTHING = Running(Opened(_NoStore(), "none"), run_to_end, lambda: None)

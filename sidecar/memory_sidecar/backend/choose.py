@@ -1,0 +1,100 @@
+"""Which backend a configuration means, and how to open it. A backend's module is imported only when chosen."""
+
+from collections.abc import Callable, Coroutine
+from typing import Any, Final, NamedTuple
+
+from ..config import Config
+from ..options import OptionsError, decode_options, suggestion
+from .opened import BackendError, Opened
+
+__all__ = ["BACKENDS", "DEFAULT_BACKEND", "Running", "backend_of", "describe", "open_backend", "run_to_end"]
+
+BACKENDS: Final = ("file", "jetstream")
+DEFAULT_BACKEND: Final = "file"
+
+
+class Running(NamedTuple):
+    """An open backend and how to use it from a thread.
+
+    `drive` runs one of the store's coroutines to its end and may be called from any thread. `close` releases
+    what the backend needed, within a few seconds, whatever state it is in.
+    """
+
+    opened: Opened
+    drive: Callable[[Coroutine[Any, Any, Any]], Any]
+    close: Callable[[], None]
+
+
+def backend_of(config: Config) -> str:
+    """The name of the backend that `config` means.
+
+    Raises:
+        BackendError: it names one that does not exist.
+    """
+    name = config.memory.backend or DEFAULT_BACKEND
+    if name not in BACKENDS:
+        raise BackendError(f"harness.memory.backend {name!r} is not a backend{suggestion(name, list(BACKENDS))}")
+    return name
+
+
+def open_backend(config: Config, identity: str, base: str | None) -> Running:
+    """Open the configured backend. `identity` names its default place; `base` is the store base, if any.
+
+    Raises:
+        BackendError: it cannot be used; the text is the remedy.
+    """
+    try:
+        return _OPEN[backend_of(config)](config, identity, base)
+    except OptionsError as error:
+        raise BackendError(str(error)) from error
+
+
+def describe(config: Config, identity: str | None, base: str | None) -> dict[str, Any]:
+    """Where the configured backend keeps memories, without touching it: labels and values for an operator.
+
+    Raises:
+        BackendError: the configuration does not name a usable place.
+    """
+    try:
+        return _DESCRIBE[backend_of(config)](config, identity, base)
+    except OptionsError as error:
+        raise BackendError(str(error)) from error
+
+
+def run_to_end(coroutine: Coroutine[Any, Any, Any]) -> Any:
+    """Run a coroutine that never waits for an event loop, as those of the file backend do."""
+    try:
+        coroutine.send(None)
+    except StopIteration as end:
+        return end.value
+    coroutine.close()
+    raise RuntimeError("this store needs an event loop")
+
+
+def _open_file(config: Config, identity: str, base: str | None) -> Running:
+    from .file import FileOptions, open_file
+
+    options = decode_options(FileOptions, config.memory.options, "harness.memory.options")
+    return Running(open_file(options, identity, base), run_to_end, lambda: None)
+
+
+def _describe_file(config: Config, identity: str | None, base: str | None) -> dict[str, Any]:
+    from .file import FileOptions, resolve_directory
+
+    options = decode_options(FileOptions, config.memory.options, "harness.memory.options")
+    return {
+        "directory": resolve_directory(options, identity, base) if identity or options.directory else None,
+        "require_read_before_update": options.require_read_before_update,
+    }
+
+
+def _open_jetstream(_config: Config, _identity: str, _base: str | None) -> Running:
+    raise BackendError("the jetstream backend is not part of this version; use backend: file")
+
+
+def _describe_jetstream(_config: Config, _identity: str | None, _base: str | None) -> dict[str, Any]:
+    return {}
+
+
+_DESCRIBE: Final = {"file": _describe_file, "jetstream": _describe_jetstream}
+_OPEN: Final = {"file": _open_file, "jetstream": _open_jetstream}

@@ -1,0 +1,97 @@
+"""Show the memory a configuration means: enabled or not, where, with which tools, limits and exposure.
+
+Works offline: no run is started, no directory is made and no broker is asked.
+"""
+
+import argparse
+import json
+import os
+import sys
+from typing import Any, Final
+
+from exposure_policy import TOOLS
+
+from ..assemble import Arguments, default_journal_dir, settle
+from ..backend.choose import backend_of, describe
+from ..backend.opened import BackendError
+from ..store import rules
+from ..tools.catalog import Catalog
+from ..wire.serve import EX_CONFIG, StartError
+from .places import PLACES, add_options, places
+
+__all__ = ["configure", "run"]
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    add_options(parser, PLACES)
+    parser.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    try:
+        memory = _memory(places(vars(arguments)))
+    except (StartError, BackendError) as error:
+        print(f"memory-sidecar info: {error}", file=sys.stderr)
+        return EX_CONFIG
+    if arguments.json:
+        print(json.dumps({"memory": memory}, indent=2))
+    else:
+        print("Memory")
+        for label, value in _rows(memory):
+            print(f"  {label:<12} {value}")
+    return 0
+
+
+def _memory(arguments: Arguments) -> dict[str, Any]:
+    config, identity = settle(arguments)
+    memory = config.memory
+    return {
+        "enabled": memory.enabled,
+        "identity": identity,
+        "backend": backend_of(config),
+        "where": describe(config, identity, arguments.store_dir),
+        "journal": os.path.abspath(arguments.journal_dir or default_journal_dir(arguments.store_dir)),
+        "read_only": memory.read_only,
+        "index": not memory.no_index,
+        "tools": list(Catalog(enabled=memory.enabled, read_only=memory.read_only).names),
+        "limits": {
+            "key_characters": rules.MAX_KEY,
+            "description_characters": rules.MAX_DESCRIPTION,
+            "content_bytes": rules.MAX_CONTENT_BYTES,
+            "entries": rules.MAX_ENTRIES,
+            "entry_bytes": rules.MAX_ENTRY_BYTES,
+        },
+        "exposure": {name: dict(row.expose._asdict()) for name, row in TOOLS.items()},
+    }
+
+
+_WHERE_LABELS: Final = {"require_read_before_update": "guard"}
+
+
+def _rows(memory: dict[str, Any]) -> list[tuple[str, str]]:
+    yes = {True: "yes", False: "no"}
+    rows = [
+        ("enabled", yes[memory["enabled"]] + ("" if memory["enabled"] else "; set harness.memory.enabled: true")),
+        ("identity", memory["identity"] or "the base name of the harness that launches it"),
+        ("backend", memory["backend"]),
+    ]
+    for name, value in memory["where"].items():
+        shown = yes.get(value) if isinstance(value, bool) else value
+        if name == "require_read_before_update":
+            shown = "an overwrite needs a read of the current value" if value else "off; the last writer wins"
+        rows.append((_WHERE_LABELS.get(name, name), shown or "memory/<identity>"))
+    limits = memory["limits"]
+    limits_shown = (
+        f"key {limits['key_characters']} characters, description {limits['description_characters']} characters, "
+        f"content {limits['content_bytes']} bytes, {limits['entries']} entries"
+    )
+    open_to = [f"{tool} on {surface}" for tool, spec in memory["exposure"].items() for surface in spec if spec[surface]]
+    rows += [
+        ("journal", memory["journal"]),
+        ("read only", yes[memory["read_only"]]),
+        ("index", "on" if memory["index"] else "off"),
+        ("tools", ", ".join(memory["tools"]) or "none"),
+        ("limits", limits_shown),
+        ("exposure", ", ".join(open_to) or "the harness alone; no tool on MCP or A2A, and no setting changes that"),
+    ]
+    return rows

@@ -1,0 +1,97 @@
+"""Serve one harness on stdin and stdout, until it closes them.
+
+A harness starts this command as its subprocess. It writes a fresh token of 32 random bytes in URL-safe text to a new
+file of mode 0600, passes the file's path in MEMORY_SIDECAR_TICKET, and presents the token when it initializes
+the session. Without that nothing is served: memory is private to the harness that launched it. The Python library
+memory_sidecar.harness does all this; docs/protocol.md tells how in any language.
+
+Exit statuses: 0 the harness left; 64 wrong usage, no ticket or no private pipe; 77 refused by policy; 78 the
+configuration or a directory cannot be used (the harness gets the remedy as the answer to initialize).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+from ..assemble import prepare
+from ..log import log
+from ..wire.serve import Service, StartError, serve
+from ..wire.stdio import NotPrivateError, claim
+from ..wire.ticket import TICKET_VARIABLE, WHO_MAY_START, TicketError, take_ticket
+from .places import PLACES, add_options, places
+
+if TYPE_CHECKING:
+    import argparse
+
+__all__ = ["configure", "quick", "run", "serve_harness"]
+
+_EX_USAGE: Final = 64
+
+_OPTIONS: Final = {
+    **PLACES,
+    "run": ("ID", "open this run at the handshake, resuming it if it exists"),
+    "default-identity": ("NAME", "the identity, if neither --identity nor the configuration names one"),
+}
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.description = __doc__
+    add_options(parser, _OPTIONS)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    return serve_harness(vars(arguments))
+
+
+def quick(words: Sequence[str]) -> dict[str, str | None] | None:
+    """The options, if `words` are nothing but `--name value` pairs; None leaves it to a real parser.
+
+    A harness launches this for every run, and loading argparse would take a tenth of that.
+    """
+    names = [word.removeprefix("--") for word in words[::2]]
+    if len(words) % 2 or not all(word.startswith("--") for word in words[::2]) or not set(names) <= set(_OPTIONS):
+        return None
+    values = words[1::2]
+    if any(value.startswith("-") for value in values):
+        return None
+    return {name.replace("-", "_"): value for name, value in zip(names, values, strict=True)}
+
+
+def serve_harness(options: Mapping[str, str | None]) -> int:
+    """Serve the harness that started this process, and return the exit status."""
+    path = os.environ.pop(TICKET_VARIABLE, "")
+    if not path:
+        return _refuse(WHO_MAY_START)
+    try:
+        source, sink = claim()
+    except NotPrivateError as error:
+        return _refuse(f"{error}; {WHO_MAY_START}")
+    try:
+        token = take_ticket(path)
+    except TicketError as error:
+        log("the launch ticket cannot be used; every client will be refused", reason=error)
+        return serve(source, sink, None, _never)
+    try:
+        plan = prepare(places(options))
+    except StartError as error:
+        return serve(source, sink, token, _failing(error))
+    return serve(source, sink, token, plan.start)
+
+
+def _failing(error: StartError) -> Callable[[], Service]:
+    def start() -> Service:
+        raise error
+
+    return start
+
+
+def _never() -> Service:
+    raise StartError("the launch ticket could not be used")
+
+
+def _refuse(reason: str) -> int:
+    print(f"memory-sidecar: {reason}", file=sys.stderr)
+    return _EX_USAGE

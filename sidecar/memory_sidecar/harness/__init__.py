@@ -1,0 +1,26 @@
+"""What a Python harness imports: launch the sidecar, open runs, hand the model's calls over. anyio only.
+
+    async with MemorySidecar.launch(store_dir="state") as memory:
+        async with memory.run("monday") as run:
+            answer = await run.call("memory_list", {})
+
+Nothing here is imported by the server side, and nothing of the server side here: the two meet on the wire.
+"""
+
+from .errors import (
+    RequestRefusedError,
+    SidecarDiedError,
+    SidecarError,
+    StartError,
+)
+from .sidecar import MemorySidecar, Run, ToolResult
+
+__all__ = [
+    "MemorySidecar",
+    "RequestRefusedError",
+    "Run",
+    "SidecarDiedError",
+    "SidecarError",
+    "StartError",
+    "ToolResult",
+]

@@ -1,0 +1,263 @@
+"""`MemorySidecar` and `Run`: a launch and the runs within it, as two nested blocks.
+
+Leaving a run's block without a word suspends it; leaving the launch's block closes the pipe, on which the sidecar
+suspends whatever is still open. So no exception loses what a run had earned.
+"""
+
+import os
+import sys
+import uuid
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from subprocess import PIPE
+from typing import IO, Any, Final, Literal
+
+import anyio
+from anyio.abc import Process
+
+from .connection import Connection
+from .errors import RequestRefusedError, SidecarDiedError, SidecarError, StartError
+from .ticket import EXTENSION, VARIABLE, ticket
+
+__all__ = ["MemorySidecar", "Run", "ToolResult"]
+
+_PROTOCOL_VERSION: Final = "2025-11-25"
+_STOP_SECONDS: Final = 20.0
+"""How long a sidecar may take to end once its pipe is closed; it gives calls in flight less than that itself."""
+
+_RUN: Final = "memory-sidecar/run"
+_UNSAVED: Final = "memory-sidecar/unsaved"
+
+StrPath = str | os.PathLike[str]
+Ending = Literal["completed", "error", "budget", "max_iterations"]
+
+
+class ToolResult(dict[str, Any]):
+    """A tool's answer: MCP's CallToolResult as the sidecar sent it, with its parts at hand."""
+
+    @property
+    def text(self) -> str:
+        """What to show the model."""
+        return "".join(part["text"] for part in self["content"])
+
+    @property
+    def structured(self) -> dict[str, Any] | None:
+        """The answer as an object; None for an error."""
+        return self.get("structuredContent")
+
+    @property
+    def is_error(self) -> bool:
+        """Whether the call failed. A refusal that the model can act on (an existing key) is no failure."""
+        return bool(self.get("isError"))
+
+
+class Run:
+    """An open run: what to tell the model, and where to send its calls.
+
+    A memory tool is private to its harness; `__memory_private__` lets the guards of `exposure_policy` recognise a
+    run that someone is about to publish.
+    """
+
+    __memory_private__: Final = True
+
+    def __init__(self, connection: Connection, opened: Mapping[str, Any]) -> None:
+        self._connection = connection
+        self._ended = False
+        self.id: str = opened["run"]
+        self.resumed: bool = opened["resumed"]
+        """Whether this run goes on from an earlier one, with the authority that had earned."""
+        self.tools: list[dict[str, Any]] = opened["tools"]
+        """Definitions in MCP's form: name, description, inputSchema, ..."""
+        self.instructions: str = opened["instructions"]
+        """Text for the system prompt: how to use memory, and the index of what it holds."""
+        self.scope: dict[str, Any] = opened["scope"]
+        """The authority as it was when the run opened or ended: `{store, keys: {key: revision}}`."""
+        self.read_only: bool = opened["read_only"]
+        self.unsaved: str | None = opened.get("_meta", {}).get(_UNSAVED)
+        """Why the newest authority is not on disk (a full disk), or None. Memory works all the same."""
+
+    async def call(self, name: str, arguments: Mapping[str, Any] | None = None) -> ToolResult:
+        """Serve the model's call of the tool `name`. Calls of one run are served in order.
+
+        Raises:
+            RequestRefusedError: there is no such tool, or the run has ended.
+            SidecarDiedError: the sidecar's process ended; a write may or may not be stored.
+        """
+        params = {"name": name, "arguments": dict(arguments or {}), "_meta": {_RUN: self.id}}
+        result = ToolResult(await self._connection.request("tools/call", params))
+        self.unsaved = result.get("_meta", {}).get(_UNSAVED)
+        return result
+
+    async def suspend(self) -> dict[str, Any]:
+        """End the run so that it can be resumed, and return its scope."""
+        return await self._end("memory-sidecar/run/suspend", {})
+
+    async def finish(self, reason: Ending = "completed", message: str | None = None) -> dict[str, Any]:
+        """End the run for good (`completed`), or for a reason after which it may be resumed; return its scope."""
+        params: dict[str, Any] = {"reason": reason}
+        if message is not None:
+            params["message"] = message
+        return await self._end("memory-sidecar/run/finish", params)
+
+    async def _end(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        ended = await self._connection.request(method, {"run": self.id, **params})
+        self._ended = True
+        self.unsaved = ended.get("_meta", {}).get(_UNSAVED)
+        self.scope = ended["scope"]
+        return self.scope
+
+    async def _leave(self) -> None:
+        if not self._ended:
+            with anyio.move_on_after(_STOP_SECONDS, shield=True):
+                await self.suspend()
+
+
+class MemorySidecar:
+    """A launched sidecar. Make one with `launch`."""
+
+    __memory_private__: Final = True
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    @classmethod
+    @asynccontextmanager
+    async def launch(
+        cls,
+        *,
+        config: StrPath | None = None,
+        identity: str | None = None,
+        store_dir: StrPath | None = None,
+        journal_dir: StrPath | None = None,
+        command: Sequence[StrPath] | None = None,
+        env: Mapping[str, str] | None = None,
+        stderr: int | IO[Any] | None = None,
+    ) -> AsyncIterator["MemorySidecar"]:
+        """Start a sidecar as a subprocess, serve the block, and end it.
+
+        Args:
+            config: the YAML file with `identity`, `nats_context` and `harness.memory`; without one, memory is on,
+                in files.
+            identity: the agent's name; it overrides the configuration's. Neither: the base name of this application.
+            store_dir: the store base, under which relative memory directories and the journal lie.
+            journal_dir: where runs are journaled.
+            command: how to start the sidecar, `serve` included; this Python's `memory_sidecar` by default.
+            env: the environment of the sidecar; this process's by default.
+            stderr: where its log goes, as for `subprocess`; this process's stderr by default.
+
+        Raises:
+            StartError: it cannot start; the text is the remedy.
+        """
+        words = list(command or (sys.executable, "-P", "-m", "memory_sidecar", "serve"))
+        options = {"config": config, "identity": identity, "store-dir": store_dir, "journal-dir": journal_dir}
+        for name, value in options.items():
+            if value is not None:
+                words += [f"--{name}", os.fspath(value)]
+        words += ["--default-identity", _application_name()]
+        failure: BaseException | None = None
+        with ticket() as (path, token):
+            try:
+                process = await anyio.open_process(
+                    words,
+                    stdin=PIPE,
+                    stdout=PIPE,
+                    stderr=stderr,
+                    env={**(os.environ if env is None else env), VARIABLE: path},
+                )
+            except OSError as error:
+                raise StartError(f"cannot run {words[0]}: {error.strerror}; check the command") from error
+            connection = Connection(process)
+            try:
+                async with anyio.create_task_group() as tasks:
+                    tasks.start_soon(connection.receive)
+                    try:
+                        await _initialize(connection, token)
+                        yield cls(connection)
+                    except BaseException as error:  # noqa: BLE001 - raised again below, not wrapped in a group
+                        failure = error
+                    with anyio.CancelScope(shield=True):
+                        await _stop(process)
+                    tasks.cancel_scope.cancel()
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await process.aclose()
+        if failure is not None:
+            raise failure
+
+    @asynccontextmanager
+    async def run(
+        self,
+        run: str | None = None,
+        *,
+        resume: Literal["auto", "require", "never"] = "auto",
+        scope: Mapping[str, Any] | None = None,
+    ) -> AsyncIterator[Run]:
+        """Open a run, or resume it. Leaving the block suspends it, unless it was ended inside.
+
+        Args:
+            run: its id, `[A-Za-z0-9][A-Za-z0-9_-]{0,127}`; a new one by default.
+            resume: `require` refuses a run that does not exist yet, `never` one that does.
+            scope: the scope that an earlier run of this id returned, if the harness keeps it itself; it is the
+                newest and wins.
+
+        Raises:
+            RequestRefusedError: the run cannot be opened so; the text says why.
+        """
+        params: dict[str, Any] = {"run": run or f"run-{uuid.uuid4().hex}", "resume": resume}
+        if scope is not None:
+            params["scope"] = scope
+        opened = Run(self._connection, await self._connection.request("memory-sidecar/run/open", params))
+        try:
+            yield opened
+        except BaseException:
+            with suppress(SidecarError):  # what made the block fail says more
+                await opened._leave()  # noqa: SLF001 - the block is the run's own
+            raise
+        await opened._leave()  # noqa: SLF001
+
+    async def runs(self) -> list[dict[str, Any]]:
+        """All runs in the journal directory: `run`, `state`, `created` and `updated` of each."""
+        found: list[dict[str, Any]] = (await self._connection.request("memory-sidecar/run/list", {}))["runs"]
+        return found
+
+
+async def _initialize(connection: Connection, token: str) -> None:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        own = version("memory-sidecar")
+    except PackageNotFoundError:  # run from a source tree
+        own = "0"
+    params = {
+        "protocolVersion": _PROTOCOL_VERSION,
+        "capabilities": {"extensions": {EXTENSION: {"ticket": token}}},
+        "clientInfo": {"name": "memory_sidecar.harness", "version": own},
+    }
+    try:
+        await connection.request("initialize", params)
+    except RequestRefusedError as error:
+        raise StartError(str(error)) from None
+    except SidecarDiedError as error:
+        raise StartError(str(error)) from error
+    await connection.notify("notifications/initialized")
+
+
+async def _stop(process: Process) -> None:
+    """Close the pipe and wait; a sidecar that does not end is terminated, then killed."""
+    assert process.stdin is not None  # noqa: S101 - launched with a pipe
+    with suppress(OSError, anyio.BrokenResourceError):
+        await process.stdin.aclose()
+    for end in (process.terminate, process.kill):
+        with anyio.move_on_after(_STOP_SECONDS):
+            await process.wait()
+            return
+        end()
+    await process.wait()
+
+
+def _application_name() -> str:
+    """The base name of the program that runs this library, as a legal identity."""
+    name = os.path.splitext(os.path.basename(sys.argv[0] if sys.argv else ""))[0]
+    if name in ("", "-", "-c", "-m", "__main__"):
+        name = os.path.basename(os.path.dirname(os.path.abspath(sys.argv[0]))) if name == "__main__" else "python"
+    return "".join(char if (char.isascii() and char.isalnum()) or char in "_=-" else "-" for char in name)

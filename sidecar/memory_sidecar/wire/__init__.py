@@ -1,0 +1,1 @@
+"""The private wire: newline-delimited JSON-RPC on stdin and stdout, for the one harness that holds the ticket."""

@@ -1,0 +1,487 @@
+"""The session: reads frames, hands them to the runs, and ends in order whatever happens. The only user of stdio.
+
+The main thread waits on the pipe, on signals and on the parent's death, and never on anything else: it does not
+write and does not touch a store. Each run has a thread that serves its calls one after the other, so that runs do
+not wait for each other; a control thread serves what belongs to no run. Threads and not an event loop: file calls
+block, an event loop would bring sockets and a TLS library into a process that must have neither, and double its
+launch time.
+"""
+
+import os
+import select
+import signal
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from queue import SimpleQueue
+from typing import Any, Final, NamedTuple
+
+from .. import files
+from ..log import log
+from ..run.journal import JournalError
+from ..run.records import REASONS, Reason, is_run_id
+from ..run.runs import list_runs
+from ..run.session import RESUMES, HandedScope, Run, RunRefusedError, Setting
+from ..store.errors import StoreError
+from ..tools.catalog import UnknownToolError
+from ..version import __version__
+from . import messages as m
+from .codec import Splitter, decode, encode
+from .states import Phase, check
+from .stdio import watch_parent
+from .ticket import check_ticket
+
+__all__ = ["EX_CONFIG", "EX_NOPERM", "Service", "StartError", "serve"]
+
+# sysexits.h
+EX_NOPERM: Final = 77
+EX_CONFIG: Final = 78
+
+MAX_OPEN_RUNS: Final = 256
+"""Runs open at once in one process; each has a thread. A harness needs one, a fleet endpoint some."""
+
+_MAX_WAITING: Final = 64 * 1024 * 1024
+"""Bytes of requests that wait for their run. Past it the pipe is not read, so the harness waits too."""
+
+FINISHES: Final = tuple(reason for reason in REASONS if reason != "suspended")
+
+_READ_SIZE: Final = 1 << 18
+_GRACE: Final = 15.0
+"""Seconds for calls in flight to end. A store answers within a few; only a stuck disk or pipe takes all of it."""
+_PIPE_GRACE: Final = 1.0
+"""Seconds for answers nobody reads, once the session ends."""
+
+
+class StartError(Exception):
+    """The service cannot start. The text is the full remedy; the harness gets it as the answer to `initialize`."""
+
+
+class Service(NamedTuple):
+    """What a started process serves, made by `assemble`.
+
+    `drive` runs a store's coroutine to its end on the calling thread's behalf. `run` is the id of the default
+    run, `named` whether the operator chose it: then it is opened at the handshake, else when it is first used.
+    `close` releases the backend's connection, within a few seconds.
+    """
+
+    setting: Setting
+    drive: Callable[[Coroutine[Any, Any, Any]], Any]
+    run: str
+    named: bool
+    close: Callable[[], None]
+
+
+class _Call:
+    """A request on its way: which frame it came in, and whether the harness has cancelled it."""
+
+    __slots__ = ("cancelled", "request", "size")
+
+    def __init__(self, request: m.Request, size: int) -> None:
+        self.request = request
+        self.size = size
+        self.cancelled = False
+
+
+class _Lane:
+    """A thread that serves jobs in order. The control lane has no run."""
+
+    def __init__(self, name: str) -> None:
+        self.jobs: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self.run: Run | None = None
+        self.opened = False
+        self.busy = threading.Lock()
+        self.thread = threading.Thread(target=self._work, name=name, daemon=True)
+        self.thread.start()
+
+    def _work(self) -> None:
+        while (job := self.jobs.get()) is not None:
+            job()
+
+
+def serve(source: int, sink: int, token: str | None, start: Callable[[], Service]) -> int:
+    """Serve one harness until it leaves, and return the exit status.
+
+    `token` is the launch ticket's, or None if it could not be used: then every client is refused. `start` is
+    called once the ticket has been shown, and raises `StartError` with the remedy.
+    """
+    return _Session(source, sink, token, start).serve()
+
+
+class _Session:
+    def __init__(self, source: int, sink: int, token: str | None, start: Callable[[], Service]) -> None:
+        self._source = source
+        self._sink = sink
+        self._token = token
+        self._start = start
+        self._phase = Phase.NEW
+        self._service: Service | None = None
+        self._output = threading.Lock()
+        self._wake_read, self._wake_write = os.pipe()
+        os.set_blocking(self._wake_write, False)
+        os.set_blocking(self._wake_read, False)
+        # Touched by the main thread and the lanes:
+        self._guard = threading.RLock()
+        self._calls: dict[m.RequestId, _Call] = {}
+        self._waiting = 0
+        self._lanes: dict[str, _Lane] = {}
+        self._held = False
+        self._exit: int | None = None
+        self._deaf = False
+
+    # --- the main thread: wait, read, dispatch -------------------------------------------------------------------
+
+    def serve(self) -> int:
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, lambda *_: self._end(0))
+        signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
+        self._control = _Lane("control")
+        parent, orphaned = watch_parent()
+        poll = select.poll()
+        poll.register(self._wake_read, select.POLLIN)
+        if parent is not None:
+            poll.register(parent, select.POLLIN)
+        splitter = Splitter()
+        frames: deque[bytes | None] = deque()
+        listening = False
+        while self._exit is None:
+            want = not frames and not self._held and self._waiting < _MAX_WAITING
+            if want and not listening:
+                poll.register(self._source, select.POLLIN)
+            elif listening and not want:
+                poll.unregister(self._source)
+            listening = want
+            ready = {descriptor for descriptor, _ in poll.poll(None if parent is not None else 1000)}
+            if self._wake_read in ready:
+                os.read(self._wake_read, 4096)
+            if parent in ready or (parent is None and orphaned()):
+                self._end(0)
+            elif self._source in ready:
+                frames.extend(splitter.feed(self._read()))
+            while frames and not self._held and self._exit is None:
+                self._receive(frames.popleft())
+        self._close()
+        return self._exit
+
+    def _read(self) -> bytes:
+        """What the pipe holds. Nothing means that the harness closed its end, and ends the session."""
+        try:
+            data = os.read(self._source, _READ_SIZE)
+        except OSError:  # the other end of a socket pair was reset
+            data = b""
+        if not data:
+            self._end(0)
+        return data
+
+    def _end(self, status: int) -> None:
+        """Stop reading and end the session. The first word stands."""
+        if self._exit is None:
+            self._exit = status
+        self._wake()
+
+    def _wake(self) -> None:
+        with suppress(BlockingIOError):  # full: the main thread has enough to wake it
+            os.write(self._wake_write, b"\0")
+
+    def _receive(self, frame: bytes | None) -> None:
+        message = decode(frame)
+        if isinstance(message, m.Request):
+            self._accept(message, len(frame or b""))
+        elif isinstance(message, m.Invalid):
+            answer = m.failure(message.id, message.code, message.message)
+            self._control.jobs.put(lambda: self._send(answer))
+        elif message is not None and message.method == "notifications/cancelled":
+            self._cancel(message.params.get("requestId"))
+
+    def _accept(self, request: m.Request, size: int) -> None:
+        call = _Call(request, size)
+        # Under the guard, so that a run which ends now either serves the call or is not found.
+        with self._guard:
+            try:
+                check(request.method, self._phase)
+                lane, serve_it = self._route(request)
+            except m.Error as error:
+                answer = m.failure(request.id, error.code, str(error), error.data)
+                self._control.jobs.put(lambda: self._send(answer))
+                return
+            self._calls[request.id] = call
+            self._waiting += size
+            lane.jobs.put(lambda: self._serve(call, lane, serve_it))
+
+    def _cancel(self, request_id: object) -> None:
+        if isinstance(request_id, str | int):
+            with self._guard:
+                call = self._calls.get(request_id)
+            if call is not None and call.request.method != "initialize":
+                call.cancelled = True
+
+    def _route(self, request: m.Request) -> tuple[_Lane, Callable[[_Call, _Lane], dict[str, Any]]]:
+        """The lane that serves a request, and how."""
+        if request.method == "initialize":
+            self._held = True  # what follows is read when it is known whether the ticket was good
+            return self._control, self._initialize
+        plain = {"ping": self._ping, "tools/list": self._list_tools, m.RUN_LIST: self._list_runs}.get(request.method)
+        if plain is not None:
+            return self._control, plain
+        if request.method == "tools/call":
+            meta = request.params.get("_meta")
+            run = meta.get(m.RUN) if isinstance(meta, dict) else None
+            return self._lane_of(self._default if run is None else run), self._call_tool
+        run = _run_id(request.params.get("run"))
+        if request.method == m.RUN_OPEN:
+            return self._new_lane(run), self._open_run
+        return self._lane_of(run), self._end_run
+
+    @property
+    def _default(self) -> str:
+        assert self._service is not None  # noqa: S101 - `states` lets nothing here before the handshake
+        return self._service.run
+
+    def _lane_of(self, run: object) -> _Lane:
+        lane = self._lanes.get(run) if isinstance(run, str) else None
+        if lane is None:
+            raise m.Error(m.INVALID_PARAMS, f"this run is not open; open it with {m.RUN_OPEN}")
+        return lane
+
+    def _new_lane(self, run: str) -> _Lane:
+        if run in self._lanes:
+            raise m.Error(m.REFUSED, f"run {run} is open already; use it, or end it first")
+        if len(self._lanes) >= MAX_OPEN_RUNS:
+            raise m.Error(m.REFUSED, f"{MAX_OPEN_RUNS} runs are open; end one first")
+        lane = self._lanes[run] = _Lane(run)
+        return lane
+
+    # --- the lanes: serve and answer -----------------------------------------------------------------------------
+
+    def _serve(self, call: _Call, lane: _Lane, serve_it: Callable[[_Call, _Lane], dict[str, Any]]) -> None:
+        request = call.request
+        answer = None
+        try:
+            if not call.cancelled:
+                with lane.busy:
+                    result = serve_it(call, lane)
+                answer = m.success(request.id, result)
+        except m.Error as error:
+            answer = m.failure(request.id, error.code, str(error), error.data)
+        except (JournalError, RunRefusedError) as error:
+            answer = m.failure(request.id, m.REFUSED, str(error))
+        except Exception as error:  # noqa: BLE001 - the process lives; the operator learns what the model must not
+            log("internal error", method=request.method, error=f"{type(error).__name__}: {error}")
+            answer = m.failure(request.id, m.INTERNAL_ERROR, "the sidecar failed to serve this request; see its log")
+        with self._guard:
+            if self._calls.get(request.id) is call:
+                del self._calls[request.id]
+            was_full = self._waiting >= _MAX_WAITING
+            self._waiting -= call.size
+        if answer is not None and not call.cancelled:
+            self._send(answer)
+        if request.method == "initialize":
+            self._held = False
+            self._wake()
+        elif was_full:
+            self._wake()
+
+    def _fail(self, request_id: m.RequestId, error: m.Error) -> None:
+        self._send(m.failure(request_id, error.code, str(error), error.data))
+
+    def _send(self, message: dict[str, Any]) -> None:
+        frame = encode(message)
+        with self._output:
+            if self._deaf:
+                return
+            try:
+                files.write_all(self._sink, frame)
+            except OSError:
+                # The harness has closed its end: nobody is left to answer.
+                self._deaf = True
+                self._end(0)
+
+    def _initialize(self, call: _Call, _lane: _Lane) -> dict[str, Any]:
+        params = call.request.params
+        version = params.get("protocolVersion")
+        if not isinstance(version, str) or not isinstance(params.get("capabilities"), dict):
+            raise m.Error(m.INVALID_PARAMS, "initialize needs protocolVersion and capabilities")
+        try:
+            check_ticket(self._token, params)
+        except m.Error as error:
+            log("refused a client without the launch ticket")
+            self._fail(call.request.id, error)
+            call.cancelled = True
+            self._end(EX_NOPERM)
+            return {}
+        try:
+            service = self._start()
+            lane = self._lanes[service.run] = _Lane(service.run)
+            lane.run = Run(service.run, service.setting)
+            if service.named:
+                lane.run.open()
+                lane.opened = True
+            text = service.drive(lane.run.instructions())
+        except (StartError, JournalError, RunRefusedError, StoreError) as error:
+            log("cannot start", error=error)
+            self._fail(call.request.id, m.Error(m.REFUSED, str(error)))
+            call.cancelled = True
+            self._end(EX_CONFIG)
+            return {}
+        self._service = service
+        self._phase = Phase.READY
+        return {
+            "protocolVersion": version if version in m.PROTOCOL_VERSIONS else m.PROTOCOL_VERSION,
+            "capabilities": {"tools": {}},
+            "serverInfo": {"name": "memory-sidecar", "version": __version__},
+            "instructions": text,
+            "_meta": self._meta(lane.run),
+        }
+
+    def _ping(self, _call: _Call, _lane: _Lane) -> dict[str, Any]:
+        return {}
+
+    def _list_tools(self, call: _Call, _lane: _Lane) -> dict[str, Any]:
+        if call.request.params.get("cursor") is not None:
+            raise m.Error(m.INVALID_PARAMS, "there is one page of tools; send no cursor")
+        return {"tools": self._started.setting.catalog.definitions()}
+
+    def _list_runs(self, _call: _Call, _lane: _Lane) -> dict[str, Any]:
+        return {"runs": [found._asdict() for found in list_runs(self._started.setting.journal_dir)]}
+
+    def _call_tool(self, call: _Call, lane: _Lane) -> dict[str, Any]:
+        run = self._open_lazily(lane)
+        name = call.request.params.get("name")
+        if not isinstance(name, str):
+            raise m.Error(m.INVALID_PARAMS, "tools/call needs the name of a tool")
+        try:
+            answer = self._started.drive(run.call(name, call.request.params.get("arguments"), lambda: call.cancelled))
+        except UnknownToolError as error:
+            raise m.Error(m.INVALID_PARAMS, str(error)) from error
+        if answer.unsaved is not None:
+            log("authority is not saved", run=run.run, reason=answer.unsaved)
+        return m.tool_result(answer.outcome, run.run, answer.unsaved)
+
+    def _open_run(self, call: _Call, lane: _Lane) -> dict[str, Any]:
+        params = call.request.params
+        name = params["run"]
+        try:
+            resume = params.get("resume", "auto")
+            if resume not in RESUMES:
+                raise m.Error(m.INVALID_PARAMS, f"resume is one of {', '.join(RESUMES)}")
+            run = Run(name, self._started.setting)
+            run.open(resume, _handed(params.get("scope")))
+            lane.run, lane.opened = run, True
+            text = self._started.drive(run.instructions())
+        except BaseException as error:
+            self._forget(name, lane)
+            if isinstance(error, StoreError):
+                raise m.Error(m.REFUSED, str(error)) from error
+            raise
+        setting = self._started.setting
+        info = setting.store.info()
+        return {
+            "run": name,
+            "resumed": run.resumed,
+            "tools": setting.catalog.definitions(),
+            "instructions": text,
+            "scope": run.scope(),
+            "read_only": setting.catalog.read_only,
+            "backend": {"name": info.backend, "location": info.location},
+            "_meta": self._meta(run),
+        }
+
+    def _end_run(self, call: _Call, lane: _Lane) -> dict[str, Any]:
+        params = call.request.params
+        reason: Reason = "suspended"
+        message = None
+        if call.request.method == m.RUN_FINISH:
+            reason, message = _ending(params)
+        run = self._open_lazily(lane)
+        run.end(reason, message)
+        self._forget(params["run"], lane)
+        return {"run": run.run, "scope": run.scope(), "_meta": self._meta(run)}
+
+    @property
+    def _started(self) -> Service:
+        assert self._service is not None  # noqa: S101 - `states` lets nothing here before the handshake
+        return self._service
+
+    def _open_lazily(self, lane: _Lane) -> Run:
+        run = lane.run
+        if run is None:
+            raise m.Error(m.INVALID_PARAMS, f"this run is not open; open it with {m.RUN_OPEN}")
+        if not lane.opened:
+            run.open()
+            lane.opened = True
+        return run
+
+    def _forget(self, name: str, lane: _Lane) -> None:
+        """The run is no longer open: calls that are still queued find none, and the lane's thread ends."""
+        with self._guard:
+            self._lanes.pop(name, None)
+            lane.run, lane.opened = None, False
+            lane.jobs.put(None)
+
+    @staticmethod
+    def _meta(run: Run) -> dict[str, Any]:
+        return {m.RUN: run.run} if run.unsaved is None else {m.RUN: run.run, m.UNSAVED: run.unsaved}
+
+    # --- the end ---------------------------------------------------------------------------------------------------
+
+    def _close(self) -> None:
+        """Answer what was asked, suspend every open run, and let the backend go. Nothing here waits for ever."""
+        self._control.jobs.put(None)
+        with self._guard:
+            lanes = list(self._lanes.values())
+        for lane in lanes:
+            lane.jobs.put(lambda lane=lane: self._suspend(lane))  # type: ignore[misc]
+            lane.jobs.put(None)
+        deadline = time.monotonic() + _GRACE
+        stalled = time.monotonic() + _PIPE_GRACE
+        for lane in [self._control, *lanes]:
+            while lane.thread.is_alive() and time.monotonic() < deadline:
+                lane.thread.join(0.1)
+                # An answer that nobody reads must not keep the authority of the runs from being saved.
+                if lane.thread.is_alive() and time.monotonic() > stalled and self._output.locked():
+                    break
+        for lane in lanes:
+            if lane.thread.is_alive():
+                self._suspend(lane, wait=0.5)
+        if self._service is not None:
+            self._service.close()
+
+    @staticmethod
+    def _suspend(lane: _Lane, wait: float = -1) -> None:
+        if not lane.busy.acquire(timeout=wait):
+            return
+        try:
+            run, lane.run = lane.run, None
+            if run is not None and lane.opened:
+                run.end("suspended")
+        finally:
+            lane.busy.release()
+
+
+def _run_id(value: object) -> str:
+    if not isinstance(value, str) or not is_run_id(value):
+        raise m.Error(
+            m.INVALID_PARAMS, "run is an id of 1 to 128 letters, digits, _ and -, starting with a letter or digit"
+        )
+    return value
+
+
+def _ending(params: dict[str, Any]) -> tuple[Reason, str | None]:
+    reason, message = params.get("reason"), params.get("message")
+    if reason not in FINISHES:
+        raise m.Error(m.INVALID_PARAMS, f"reason is one of {', '.join(FINISHES)}")
+    if message is not None and not isinstance(message, str):
+        raise m.Error(m.INVALID_PARAMS, "message is text")
+    return reason, message
+
+
+def _handed(scope: object) -> HandedScope | None:
+    """The scope that a harness hands back at open, checked as far as its form goes."""
+    if scope is None:
+        return None
+    if isinstance(scope, dict) and set(scope) <= {"store", "keys"}:
+        store, keys = scope.get("store"), scope.get("keys")
+        if isinstance(store, str) and isinstance(keys, dict) and all(isinstance(rev, str) for rev in keys.values()):
+            return HandedScope(store, keys)
+    raise m.Error(m.INVALID_PARAMS, "scope is an object of store and keys, as a run returned it")
