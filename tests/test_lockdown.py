@@ -552,8 +552,7 @@ def test_call_numbers_are_those_of_the_kernels_headers(column: int, header: str)
     except OSError:
         pytest.skip(f"no {header} here")
     known = {
-        name: int(number)
-        for name, number in re.findall(r"#define __NR(?:3264)?_(\w+)[ \t]+(\d+)[ \t]*$", text, re.M)
+        name: int(number) for name, number in re.findall(r"#define __NR(?:3264)?_(\w+)[ \t]+(\d+)[ \t]*$", text, re.M)
     }
     newest = max(known.values())
     for name, numbers in TABLES.items():

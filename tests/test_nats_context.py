@@ -69,9 +69,7 @@ def save(home: Path, name: str, **fields: Any) -> None:
 
 
 def of(**fields: Any) -> nats_context.NatsContext:
-    return parse(
-        json.dumps(WRITTEN | fields).encode(), "c", {"HOME": "/home/me", "CERTS": "/certs", "TOKEN": SECRET}
-    )
+    return parse(json.dumps(WRITTEN | fields).encode(), "c", {"HOME": "/home/me", "CERTS": "/certs", "TOKEN": SECRET})
 
 
 # Finding a context
@@ -99,9 +97,7 @@ def test_home_directory_stands_in_for_xdg(tmp_path: Path) -> None:
     assert context.servers == ("nats://127.0.0.1:4222",)
 
 
-@pytest.mark.parametrize(
-    "name", ["../c", "a/b", "..", ".", ".c", "a..b", "c\n", "/etc/passwd", "a\0b", "é", "c" * 200]
-)
+@pytest.mark.parametrize("name", ["../c", "a/b", "..", ".", ".c", "a..b", "c\n", "/etc/passwd", "a\0b", "é", "c" * 200])
 def test_name_cannot_leave_the_directory(home: Path, name: str) -> None:
     (home / "nats" / "c.json").write_text("{}")
     with pytest.raises(ContextError, match="not a legal name"):
@@ -229,9 +225,7 @@ async def test_user_and_password(home: Path, tmp_path: Path, capfd: pytest.Captu
         await works(home, broker, capfd, user="me", password=SECRET)
         await works(home, broker, capfd, url=f"nats://me:{SECRET}@127.0.0.1:{broker.port}")
         await refused(home, broker, "refused the credentials", capfd, user="me", password=SECRET + "x")
-        await refused(
-            home, broker, "refused the credentials", capfd, url=f"nats://x:{SECRET}@127.0.0.1:{broker.port}"
-        )
+        await refused(home, broker, "refused the credentials", capfd, url=f"nats://x:{SECRET}@127.0.0.1:{broker.port}")
         await refused(home, broker, "refused the credentials", capfd)
 
 
@@ -265,9 +259,7 @@ async def test_nkey(home: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str
 
 
 @pytest.mark.anyio
-async def test_credentials_file_in_operator_mode(
-    home: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+async def test_credentials_file_in_operator_mode(home: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     operator, account, system = KeyPair("operator"), KeyPair("account"), KeyPair("account")
     user, bearer = KeyPair("user"), KeyPair("user")
     jwt = encode_jwt(account, user.public, "user", {"subs": -1, "data": -1, "payload": -1})
@@ -388,14 +380,11 @@ async def test_tls_is_used_where_the_broker_only_offers_it(
 
 
 @pytest.mark.anyio
-async def test_jetstream_domain_and_api_prefix(
-    home: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+async def test_jetstream_domain_and_api_prefix(home: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """The bucket is at a hub; the context leads to a leaf node without JetStream of its own."""
     port = free_port()
     hub_config = (
-        f'jetstream {{ store_dir: "{tmp_path}/hub/store", domain: hub }}\n'
-        f'leafnodes {{ listen: "127.0.0.1:{port}" }}\n'
+        f'jetstream {{ store_dir: "{tmp_path}/hub/store", domain: hub }}\nleafnodes {{ listen: "127.0.0.1:{port}" }}\n'
     )
     leaf_config = (
         f'jetstream {{ store_dir: "{tmp_path}/leaf/store", domain: leaf }}\n'

@@ -345,10 +345,7 @@ def _allow_if(checks: tuple[_Check, ...], refuse: _Instruction) -> list[_Instruc
         if check.wanted:  # equal to one: over the others and the refusal
             body += [(_JUMP_EQUAL, last - at + 1, 0, value) for at, value in enumerate(check.values)]
         else:  # equal to one: to the refusal; equal to none: over it
-            body += [
-                (_JUMP_EQUAL, last - at, 1 if at == last else 0, value)
-                for at, value in enumerate(check.values)
-            ]
+            body += [(_JUMP_EQUAL, last - at, 1 if at == last else 0, value) for at, value in enumerate(check.values)]
         body.append(refuse)
     body.append((_RETURN, 0, 0, _ALLOW))
     return body

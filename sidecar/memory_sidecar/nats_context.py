@@ -21,7 +21,7 @@ from urllib.parse import unquote, urlsplit
 if TYPE_CHECKING:
     from nats.aio.client import Client
 
-__all__ = ["ContextError", "NatsContext", "close", "connect", "load", "parse"]
+__all__ = ["ContextError", "NatsContext", "chosen", "close", "connect", "load", "parse"]
 
 CONNECT_SECONDS: Final = 9.0
 """The whole of `connect`: with binding it stays near the ten seconds in which a run must start or be refused."""
@@ -89,10 +89,8 @@ def load(name: str | None = None, environ: Mapping[str, str] = os.environ) -> Na
     Raises:
         ContextError: there is none, or it cannot be read or used.
     """
-    home = environ.get("XDG_CONFIG_HOME") or os.path.join(environ.get("HOME") or os.path.expanduser("~"), ".config")
-    directory = os.path.join(home, "nats")
-    if not name:
-        name = environ.get("NATS_CONTEXT") or _selected(directory)
+    directory = _directory(environ)
+    name = chosen(name, environ)
     if not name:
         raise ContextError(
             "no NATS context is chosen; set nats_context to one that `nats context ls` shows, or make one with: "
@@ -113,6 +111,11 @@ def load(name: str | None = None, environ: Mapping[str, str] = os.environ) -> Na
     return parse(text, name, environ)
 
 
+def chosen(name: str | None, environ: Mapping[str, str] = os.environ) -> str | None:
+    """The name that `load(name)` uses, None if there is none. Does not look whether that context exists."""
+    return name or environ.get("NATS_CONTEXT") or _selected(_directory(environ)) or None
+
+
 def parse(text: bytes, name: str, environ: Mapping[str, str] = os.environ) -> NatsContext:
     """Decode a context file. Reads no other file.
 
@@ -123,9 +126,7 @@ def parse(text: bytes, name: str, environ: Mapping[str, str] = os.environ) -> Na
         found = json.loads(text)
     except ValueError:
         # The cause would quote the file, secrets included.
-        raise ContextError(
-            f'the NATS context "{name}" is not valid JSON; mend it with: nats context edit'
-        ) from None
+        raise ContextError(f'the NATS context "{name}" is not valid JSON; mend it with: nats context edit') from None
     if not isinstance(found, dict):
         raise ContextError(f'the NATS context "{name}" is not a JSON object; mend it with: nats context edit')
 
@@ -150,9 +151,7 @@ def parse(text: bytes, name: str, environ: Mapping[str, str] = os.environ) -> Na
     return NatsContext(name=name, **values)
 
 
-def _resolved(
-    value: str, field: str, environ: Mapping[str, str], refuse: Callable[[str, str], ContextError]
-) -> str:
+def _resolved(value: str, field: str, environ: Mapping[str, str], refuse: Callable[[str, str], ContextError]) -> str:
     """A value that newer versions of the command may keep elsewhere: env://NAME and file://PATH."""
     scheme = value.partition(":")[0].lower()
     if scheme == "env":
@@ -222,6 +221,11 @@ def _check_consistent(values: Mapping[str, Any], refuse: Callable[[str, str], Co
         value = str(values.get(field, ""))
         if value and (_SUBJECT.fullmatch(value) is None or (field == "jetstream_domain" and "." in value)):
             raise refuse(f"has a {field} that cannot be part of a subject", "use letters, digits, _ and -")
+
+
+def _directory(environ: Mapping[str, str]) -> str:
+    home = environ.get("HOME") or os.path.expanduser("~")
+    return os.path.join(environ.get("XDG_CONFIG_HOME") or os.path.join(home, ".config"), "nats")
 
 
 def _selected(directory: str) -> str:
@@ -501,9 +505,7 @@ def _why(context: NatsContext, cause: BaseException | None) -> str:
     if isinstance(cause, ContextError):
         return str(cause)
     if isinstance(cause, ssl.SSLCertVerificationError):
-        return (
-            f"the certificate of the broker of {name} is not trusted: {cause.verify_message}; set ca in the context"
-        )
+        return f"the certificate of the broker of {name} is not trusted: {cause.verify_message}; set ca in the context"
     if isinstance(cause, ssl.SSLError):
         return f"no TLS connection to the broker of {name} ({cause.reason}); check cert, key and ca in the context"
     if "secure connection" in text:

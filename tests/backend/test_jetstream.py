@@ -267,9 +267,7 @@ async def test_planted_illegal_keys_are_invisible(store: Store, nc: Client, buck
 
 
 async def test_values_of_the_other_implementation_read_the_same(store: Store, nc: Client, bucket: str) -> None:
-    await put(
-        nc, bucket, "agent.go", b"---\ndescription: 'Build: use make, not go build'\n---\n\nRun `make all`.\n"
-    )
+    await put(nc, bucket, "agent.go", b"---\ndescription: 'Build: use make, not go build'\n---\n\nRun `make all`.\n")
     await put(nc, bucket, "agent.long", b'---\ndescription: "caf\xc3\xa9 \\U0001F600"\n---\n\nbody')
     await put(nc, bucket, "agent.bare", b"no header at all\n")
     assert await store.read("go") == Entry("Build: use make, not go build", "Run `make all`.\n")
@@ -358,9 +356,7 @@ async def test_authority(store: Store, nc: Client, bucket: str) -> None:
     assert (await store.read("k")).content == "again"
 
 
-@pytest.mark.parametrize(
-    "revision", ["", "x", "0", "-1", "1x", "1\n", "1@", "1@2020-01-01T00:00:00Z", "9" * 30, "2"]
-)
+@pytest.mark.parametrize("revision", ["", "x", "0", "-1", "1x", "1\n", "1@", "1@2020-01-01T00:00:00Z", "9" * 30, "2"])
 async def test_made_up_revisions_authorise_nothing(store: Store, revision: str) -> None:
     await store.create("k", "d", "c")
     with pytest.raises(StaleError) as refused:
@@ -590,7 +586,3 @@ async def test_one_of_many_creates_and_deletes_wins(nc: Client, bucket: str, bro
             assert all(isinstance(result, KeyExistsError) for result in created if result is not None)
             deleted = await asyncio.gather(*(store.delete("k") for store in stores * 4))
             assert sorted(deleted) == [False] * 7 + [True]
-
-
-def test_options_are_plain() -> None:
-    assert json.dumps(JetStreamOptions("b").__dict__)

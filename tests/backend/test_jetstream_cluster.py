@@ -57,9 +57,7 @@ async def test_conflicts_are_recognised_on_a_replicated_bucket(cluster: Cluster,
     async with connected(cluster.urls[1]) as second, connected(cluster.urls[2]) as third:
         stores = [await open_store(client, bucket) for client in (nc, second, third)]
         for _ in range(30):
-            created = await asyncio.gather(
-                *(store.create("k", "d", "c") for store in stores), return_exceptions=True
-            )
+            created = await asyncio.gather(*(store.create("k", "d", "c") for store in stores), return_exceptions=True)
             assert created.count(None) == 1
             assert all(isinstance(result, KeyExistsError) for result in created if result is not None), created
             scopes = [Scope() for _ in stores]

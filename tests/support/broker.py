@@ -69,9 +69,7 @@ class Broker:
         self.url = f"nats://127.0.0.1:{self.port}"
         self._process: subprocess.Popen[bytes] | None = None
         directory.mkdir(parents=True, exist_ok=True)
-        store = (
-            f'jetstream {{ store_dir: "{directory}/store" }}\n' if jetstream and "store_dir" not in config else ""
-        )
+        store = f'jetstream {{ store_dir: "{directory}/store" }}\n' if jetstream and "store_dir" not in config else ""
         self._config = directory / "server.conf"
         self._config.write_text(f"listen: 127.0.0.1:{self.port}\n{store}{config}\n")
 
@@ -125,9 +123,7 @@ class Broker:
 
 
 @contextmanager
-def run_broker(
-    directory: Path, *, config: str = "", jetstream: bool = True, greets: bool = True
-) -> Iterator[Broker]:
+def run_broker(directory: Path, *, config: str = "", jetstream: bool = True, greets: bool = True) -> Iterator[Broker]:
     broker = Broker(directory, config=config, jetstream=jetstream, greets=greets)
     try:
         yield broker.start()

@@ -141,9 +141,7 @@ class Attempts:
     def connecting(self) -> dict[str, Callable[[], Any]]:
         return {
             "connect": lambda: socket.create_connection(self.listener.getsockname(), 5).close(),
-            "connect a socket from before": lambda: socket.socket.connect(
-                self.tcp, self.listener.getsockname()
-            ),
+            "connect a socket from before": lambda: socket.socket.connect(self.tcp, self.listener.getsockname()),
             "tcp6": lambda: socket.socket(socket.AF_INET6, socket.SOCK_STREAM).close(),
         }
 
@@ -199,9 +197,7 @@ class Attempts:
             ),
             "removexattr": lambda: os.removexattr(foreign, "user.none"),
             "file flags": lambda: fcntl.ioctl(readable, 0x80086601, flags),
-            "open by handle": lambda: raw(
-                "open_by_handle_at", readable, ctypes.addressof(handle), os.O_RDONLY
-            ),
+            "open by handle": lambda: raw("open_by_handle_at", readable, ctypes.addressof(handle), os.O_RDONLY),
         }
 
     def processes(self) -> dict[str, Callable[[], Any]]:
@@ -450,12 +446,8 @@ def main() -> None:
         if child:
             os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
     with contextlib.ExitStack() as stack:
-        inside = stack.enter_context(
-            tempfile.TemporaryDirectory(dir=order["base"], ignore_cleanup_errors=True)
-        )
-        outside = stack.enter_context(
-            tempfile.TemporaryDirectory(dir=order["base"], ignore_cleanup_errors=True)
-        )
+        inside = stack.enter_context(tempfile.TemporaryDirectory(dir=order["base"], ignore_cleanup_errors=True))
+        outside = stack.enter_context(tempfile.TemporaryDirectory(dir=order["base"], ignore_cleanup_errors=True))
         attempts, works = Attempts(inside, outside), Works(inside)
         os.link(f"{inside}/own", f"{inside}/own-2")
         tried = attempts.all()

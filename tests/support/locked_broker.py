@@ -22,9 +22,7 @@ async def connect(url: str, reconnected: asyncio.Event) -> Client:
     async def on_reconnect() -> None:
         reconnected.set()
 
-    client = await nats.connect(
-        url, reconnected_cb=on_reconnect, max_reconnect_attempts=-1, reconnect_time_wait=0.1
-    )
+    client = await nats.connect(url, reconnected_cb=on_reconnect, max_reconnect_attempts=-1, reconnect_time_wait=0.1)
     while len(ports_of(client)) < 3:  # a broker tells of members as it finds them: they are just starting
         await asyncio.sleep(0.05)
     return client

@@ -37,9 +37,7 @@ def _url(data: bytes) -> str:
     return base64.urlsafe_b64encode(data).decode().rstrip("=")
 
 
-def encode_jwt(
-    issuer: KeyPair, subject: str, kind: str, nats: dict[str, Any], *, expires: float | None = None
-) -> str:
+def encode_jwt(issuer: KeyPair, subject: str, kind: str, nats: dict[str, Any], *, expires: float | None = None) -> str:
     claims: dict[str, Any] = {
         "iat": int(time.time()),
         "iss": issuer.public,

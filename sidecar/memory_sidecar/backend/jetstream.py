@@ -15,8 +15,7 @@ import re
 import secrets
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from .. import nats_context
 from ..store.contract import Entry, Info, Item
@@ -103,13 +102,11 @@ _HEADER_BYTES: Final = 100 + 100 + 512
 """More than all our headers but the description take: the write's id, what it expects, and where."""
 
 _AWAY: Final = (
-    "The memory store cannot be reached now. Nothing was changed. Try again in a little while, "
-    "or go on without memory."
+    "The memory store cannot be reached now. Nothing was changed. Try again in a little while, or go on without memory."
 )
 
 
-@dataclass(frozen=True)
-class JetStreamOptions:
+class JetStreamOptions(NamedTuple):
     """`harness.memory.options` of the JetStream backend."""
 
     bucket: str
