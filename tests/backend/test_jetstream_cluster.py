@@ -5,6 +5,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
 
 import pytest
 from nats.aio.client import Client
@@ -17,8 +18,10 @@ from memory_sidecar.store.errors import (
     KeyNotFoundError,
     OutcomeUnknownError,
     StaleError,
+    StoreFullError,
     UnavailableError,
 )
+from memory_sidecar.store.rules import MAX_ENTRIES
 from memory_sidecar.store.scope import Scope
 
 pytestmark = pytest.mark.anyio
@@ -116,6 +119,34 @@ async def test_fingerprint_survives_an_election(cluster: Cluster, nc: Client, bu
 
     await until(elected, "another leader")
     assert await created() == before
+
+
+async def test_capacity_is_exact_among_racing_writers_on_a_cluster(cluster: Cluster, nc: Client, bucket: str) -> None:
+    for number in range(MAX_ENTRIES - 4):
+        await nc.publish(f"$KV.{bucket}.agent.f{number}", b"x")
+        if number % 100 == 99:
+            await nc.flush()
+
+    async def filled() -> bool:
+        return (await api(nc, f"STREAM.INFO.KV_{bucket}"))["state"]["messages"] == MAX_ENTRIES - 4
+
+    await until(filled, "all are stored")
+
+    async def race(url: str) -> int:
+        async with connected(url) as own:
+            store = await open_store(own, bucket)
+            stored = 0
+            for number in range(3):
+                with suppress(StoreFullError):
+                    while True:
+                        with suppress(UnavailableError):
+                            await store.create(f"{own.client_id}-{url[-5:]}-{number}", "d", "c")
+                            stored += 1
+                            break
+            return stored
+
+    assert sum(await asyncio.gather(*(race(url) for url in cluster.urls * 2))) == 4
+    assert len(await (await open_store(nc, bucket)).list()) == MAX_ENTRIES
 
 
 async def write_while_leaders_die(
