@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 if TYPE_CHECKING:
     import ctypes
 
-__all__ = ["DNS_PORT", "Held", "LockdownError", "available", "lock", "look_up_names_over_tcp"]
+__all__ = ["DNS_PORT", "Held", "LockdownError", "Mode", "available", "lock", "look_up_names_over_tcp"]
 
 Mode = Literal["auto", "require", "off"]
 

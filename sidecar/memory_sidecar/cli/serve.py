@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from ..assemble import prepare
+from ..assemble import lock_down, prepare
 from ..log import log
-from ..wire.serve import Service, StartError, serve
+from ..wire.serve import StartError, serve
 from ..wire.stdio import NotPrivateError, claim
 from ..wire.ticket import TICKET_VARIABLE, WHO_MAY_START, TicketError, take_ticket
 from .places import PLACES, add_options, places
@@ -33,6 +34,10 @@ _EX_USAGE: Final = 64
 _OPTIONS: Final = {
     **PLACES,
     "run": ("ID", "open this run at the handshake, resuming it if it exists"),
+    "lockdown": (
+        "auto|require|off",
+        "give up the rights that serving needs not: all that the system offers (auto), all or no start (require), none",
+    ),
     "default-identity": ("NAME", "the identity, if neither --identity nor the configuration names one"),
 }
 
@@ -73,23 +78,19 @@ def serve_harness(options: Mapping[str, str | None]) -> int:
         token = take_ticket(path)
     except TicketError as error:
         log("the launch ticket cannot be used; every client will be refused", reason=error)
-        return serve(source, sink, None, _never)
+        return serve(source, sink, None, _locked(StartError("the launch ticket cannot be used")))
     try:
-        plan = prepare(places(options))
+        service = prepare(places(options)).start()
     except StartError as error:
-        return serve(source, sink, token, _failing(error))
-    return serve(source, sink, token, plan.start)
+        return serve(source, sink, token, _locked(error))
+    return serve(source, sink, token, service)
 
 
-def _failing(error: StartError) -> Callable[[], Service]:
-    def start() -> Service:
-        raise error
-
-    return start
-
-
-def _never() -> Service:
-    raise StartError("the launch ticket could not be used")
+def _locked(error: StartError) -> StartError:
+    """A process that only has to say `error` needs no rights at all."""
+    with suppress(StartError):
+        lock_down("auto")
+    return error
 
 
 def _refuse(reason: str) -> int:
