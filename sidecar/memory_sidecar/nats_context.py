@@ -18,10 +18,12 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote, urlsplit
 
+from .lockdown import DNS_PORT, look_up_names_over_tcp
+
 if TYPE_CHECKING:
     from nats.aio.client import Client
 
-__all__ = ["ContextError", "NatsContext", "chosen", "close", "connect", "load", "parse"]
+__all__ = ["ContextError", "NatsContext", "chosen", "close", "connect", "load", "parse", "ports"]
 
 CONNECT_SECONDS: Final = 9.0
 """The whole of `connect`: with binding it stays near the ten seconds in which a run must start or be refused."""
@@ -261,6 +263,8 @@ async def connect(context: NatsContext) -> "Client":
             hopeless.set_result(error)
 
     options = _options(context)
+    if _is_named(context):
+        look_up_names_over_tcp()
     try:
         import nats.aio.client  # noqa: F401 - the first use; what is not installed is told here
     except ImportError as error:
@@ -294,6 +298,29 @@ async def connect(context: NatsContext) -> "Client":
         await asyncio.wait({task}, timeout=CLOSE_SECONDS)
         await close(client)
         raise
+
+
+def ports(context: NatsContext, client: "Client") -> tuple[int, ...]:
+    """The TCP ports that reconnecting needs: of all members of the cluster that are known, and of name servers."""
+    found = {server.port for server in client.servers if server.port}
+    if _is_named(context):
+        found.add(DNS_PORT)
+    return tuple(sorted(found))
+
+
+def _is_named(context: NatsContext) -> bool:
+    """Whether a server's address has to be looked up outside this machine."""
+    return not all(_is_address(urlsplit(server).hostname or "") for server in context.servers)
+
+
+def _is_address(host: str) -> bool:
+    from ipaddress import ip_address
+
+    try:
+        ip_address(host)
+    except ValueError:
+        return host == "localhost"
+    return True
 
 
 def _silence() -> None:

@@ -43,12 +43,14 @@ def config(**options: object) -> Config:
 @pytest.fixture
 def running(broker: Broker) -> Iterator[Running]:
     opened = open_backend(config(), "agent", None)
+    assert threading.active_count() == 1
+    assert opened.ports == (broker.port,)
+    opened.begin()
     yield opened
     opened.close()
 
 
 def test_it_is_opened_without_a_thread_and_used_from_many(running: Running) -> None:
-    assert threading.active_count() == 1
     store, drive = running.opened.store, running.drive
     drive(store.create("n", "a number", "0"))
 

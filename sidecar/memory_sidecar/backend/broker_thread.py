@@ -1,13 +1,13 @@
 """One thread with the event loop on which a broker's connection lives, and a store that any thread may call.
 
 Runs have threads of their own and block; a connection has one loop. Only what talks to the broker crosses over, so
-that a run that writes its journal keeps nobody else waiting. No thread exists before the store is first used:
-between opening and that, the process can give up rights for all the threads it will ever have.
+that a run that writes its journal keeps nobody else waiting. No thread exists before `begin`: between opening and
+that, the process can give up rights for all the threads it will ever have.
 """
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -17,6 +17,7 @@ from .opened import Opened
 
 if TYPE_CHECKING:
     from ..store.scope import Scope
+    from .jetstream import Connected
 
 __all__ = ["BrokerThread"]
 
@@ -27,12 +28,12 @@ JOIN_SECONDS: Final = 1.0
 
 
 class BrokerThread:
-    """A store opened by `open_store`, usable from any thread until `close`.
+    """A store opened by `open_store`, usable from any thread between `begin` and `close`.
 
-    `open_store` runs to its end on the calling thread; it returns the store and what closes its connection.
+    `open_store` runs to its end on the calling thread.
     """
 
-    def __init__(self, open_store: Callable[[], Awaitable[tuple[Opened, Callable[[], Awaitable[None]]]]]) -> None:
+    def __init__(self, open_store: Callable[[], Coroutine[Any, Any, "Connected"]]) -> None:
         self._loop = asyncio.new_event_loop()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
@@ -41,15 +42,20 @@ class BrokerThread:
         lookups = ThreadPoolExecutor(2)
         self._loop.set_default_executor(lookups)
         try:
-            opened, self._close_connection = self._loop.run_until_complete(_awaited(open_store()))
+            opened, self._close_connection, self.ports = self._loop.run_until_complete(open_store())
         except BaseException:
             self._end()
             raise
         finally:
             lookups.shutdown(wait=True)
-        self._loop.set_default_executor(ThreadPoolExecutor(2))
         self.opened: Opened = Opened(_Calls(opened.store, self.run), opened.fingerprint)
         """The store, whose coroutines never suspend: they block the calling thread."""
+
+    def begin(self) -> None:
+        """Start the thread."""
+        self._loop.set_default_executor(ThreadPoolExecutor(2))
+        self._thread = threading.Thread(target=self._loop.run_forever, name="broker", daemon=True)
+        self._thread.start()
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine on the loop and wait for it.
@@ -58,12 +64,9 @@ class BrokerThread:
             UnavailableError: the connection is closed, or closes meanwhile.
         """
         with self._lock:
-            if self._closed:
+            if self._closed or self._thread is None:
                 coroutine.close()
                 raise _closed()
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._loop.run_forever, name="broker", daemon=True)
-                self._thread.start()
             future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
         try:
             return future.result()
@@ -80,7 +83,7 @@ class BrokerThread:
                 return
             self._closed = True
         if self._thread is None:
-            self._loop.run_until_complete(_awaited(self._close_connection()))
+            self._loop.run_until_complete(self._close_connection())
             self._end()
             return
         asyncio.run_coroutine_threadsafe(self._wind_up(), self._loop)
@@ -132,9 +135,5 @@ class _Calls:
         return existed
 
 
-async def _awaited(awaitable: Awaitable[T]) -> T:
-    return await awaitable
-
-
 def _closed() -> UnavailableError:
-    return UnavailableError("The memory store is being closed. Nothing more can be done with it in this run.")
+    return UnavailableError("The memory store is closed. Nothing more can be done with it in this run.")

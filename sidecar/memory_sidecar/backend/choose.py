@@ -105,7 +105,7 @@ def _open_jetstream(config: Config, identity: str, _base: str | None) -> Running
 
     options = decode_options(JetStreamOptions, config.memory.options, "harness.memory.options")
     broker = BrokerThread(lambda: open_jetstream(options, identity=identity, context=config.nats_context))
-    return Running(broker.opened, run_to_end, broker.close)
+    return Running(broker.opened, run_to_end, broker.begin, broker.close, ports=broker.ports)
 
 
 def _describe_jetstream(config: Config, identity: str | None, _base: str | None) -> dict[str, Any]:

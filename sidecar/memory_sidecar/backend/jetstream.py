@@ -13,7 +13,7 @@ import json
 import random
 import re
 import secrets
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
@@ -197,13 +197,20 @@ async def bind(
     return Opened(store, "jetstream:" + hashlib.blake2b(identifying, digest_size=16).hexdigest())
 
 
-async def open_jetstream(
-    options: JetStreamOptions, *, identity: str, context: str | None
-) -> tuple[Opened, Callable[[], Awaitable[None]]]:
-    """Connect as the NATS context says and bind. Also returns what closes the connection: the caller owns it.
+class Connected(NamedTuple):
+    """An open store and its connection, which the caller owns."""
 
-    `context` None stands for NATS_CONTEXT or the selected context. Takes at most twenty seconds, and ten for each
-    of its two steps; the closing takes at most two, whatever the broker does.
+    opened: Opened
+    close: Callable[[], Coroutine[Any, Any, None]]
+    """Closes the connection within two seconds, whatever the broker does."""
+    ports: tuple[int, ...]
+    """The TCP ports that staying connected needs: those of the cluster's members known now, and of name servers."""
+
+
+async def open_jetstream(options: JetStreamOptions, *, identity: str, context: str | None) -> Connected:
+    """Connect as the NATS context says and bind: each of the two steps takes at most ten seconds.
+
+    `context` None stands for NATS_CONTEXT or the selected context.
 
     Raises:
         BackendError: there is no connection or no usable bucket; the text holds the remedy.
@@ -230,7 +237,7 @@ async def open_jetstream(
     except BaseException:
         await close()
         raise
-    return opened, close
+    return Connected(opened, close, nats_context.ports(loaded, nc))
 
 
 def add_command(bucket: str, context_name: str | None) -> str:
