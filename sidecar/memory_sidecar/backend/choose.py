@@ -14,15 +14,21 @@ DEFAULT_BACKEND: Final = "file"
 
 
 class Running(NamedTuple):
-    """An open backend and how to use it from a thread.
+    """An open backend, how to use it from a thread, and which rights the process must keep for it.
 
-    `drive` runs one of the store's coroutines to its end and may be called from any thread. `close` releases
-    what the backend needed, within a few seconds, whatever state it is in.
+    `drive` runs one of the store's coroutines to its end and may be called from any thread, after `begin`. `begin`
+    starts what threads the backend needs; it is called once, after the process has given up its other rights. `close`
+    releases what the backend needed, within a few seconds, whatever state it is in.
     """
 
     opened: Opened
     drive: Callable[[Coroutine[Any, Any, Any]], Any]
+    begin: Callable[[], None]
     close: Callable[[], None]
+    directories: tuple[str, ...] = ()
+    """Where it writes files."""
+    ports: tuple[int, ...] | None = None
+    """TCP ports it connects to; None for no network at all."""
 
 
 def backend_of(config: Config) -> str:
@@ -72,10 +78,15 @@ def run_to_end(coroutine: Coroutine[Any, Any, Any]) -> Any:
 
 
 def _open_file(config: Config, identity: str, base: str | None) -> Running:
-    from .file import FileOptions, open_file
+    from .file import FileOptions, open_file, resolve_directory
 
     options = decode_options(FileOptions, config.memory.options, "harness.memory.options")
-    return Running(open_file(options, identity, base), run_to_end, lambda: None)
+    opened = open_file(options, identity, base)
+    return Running(opened, run_to_end, _nothing, _nothing, (resolve_directory(options, identity, base),))
+
+
+def _nothing() -> None:
+    """There is nothing to begin or to close."""
 
 
 def _describe_file(config: Config, identity: str | None, base: str | None) -> dict[str, Any]:

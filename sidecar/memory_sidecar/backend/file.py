@@ -11,8 +11,7 @@ import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from .. import files
 from ..store.contract import Entry, Info, Item
@@ -39,8 +38,7 @@ _SETTLED_NS: Final = 100_000_000
 its time stamps prove nothing yet. Coarser than any tick in use."""
 
 
-@dataclass(frozen=True)
-class FileOptions:
+class FileOptions(NamedTuple):
     """`harness.memory.options` of the file backend."""
 
     directory: str | None = None

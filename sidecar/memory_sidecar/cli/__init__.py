@@ -4,7 +4,6 @@ Exit statuses are those of sysexits.h: 64 for wrong usage, 77 for a refusal by p
 cannot be used.
 """
 
-import argparse
 import sys
 from importlib import import_module
 from typing import Final, NoReturn
@@ -34,13 +33,6 @@ In Python, do not run it by hand; write
 `memory-sidecar COMMAND --help` tells more about a command."""
 
 
-class _Parser(argparse.ArgumentParser):
-    """Wrong usage exits with 64, as sysexits.h has it, and says how to go on."""
-
-    def error(self, message: str) -> NoReturn:
-        self.exit(EX_USAGE, f"{self.prog}: {message}; see {self.prog} --help\n")
-
-
 def main(argv: list[str] | None = None) -> int:
     """Run one command and return its exit status."""
     words = sys.argv[1:] if argv is None else argv
@@ -48,24 +40,36 @@ def main(argv: list[str] | None = None) -> int:
         # The harness waits for this one: nothing of the other commands is imported or built.
         from . import serve
 
-        parser = _Parser(prog="memory-sidecar serve", formatter_class=argparse.RawDescriptionHelpFormatter)
-        serve.configure(parser)
-        return serve.run(parser.parse_args(words[1:]))
-    parser = _Parser(
+        options = serve.quick(words[1:])
+        if options is not None:
+            return serve.serve_harness(options)
+    return _parse(words)
+
+
+def _parse(words: list[str]) -> int:
+    import argparse
+
+    from ..version import __version__
+
+    class Parser(argparse.ArgumentParser):
+        """Wrong usage exits with 64, as sysexits.h has it, and says how to go on."""
+
+        def error(self, message: str) -> NoReturn:
+            self.exit(EX_USAGE, f"{self.prog}: {message}; see {self.prog} --help\n")
+
+    plain = argparse.RawDescriptionHelpFormatter
+    parser = Parser(
         prog="memory-sidecar",
         description="Private, durable memory for agents, served to the one harness that launched it.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=plain,
     )
-    from ..version import __version__
 
     parser.add_argument("--version", action="version", version=f"memory-sidecar {__version__}")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=_Parser)
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=Parser)
     for name, summary in COMMANDS.items():
         module = import_module(f".{name}", __name__)
-        command = commands.add_parser(
-            name, help=summary, description=module.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-        )
+        command = commands.add_parser(name, help=summary, description=module.__doc__, formatter_class=plain)
         module.configure(command)
         command.set_defaults(run=module.run)
     arguments = parser.parse_args(words)

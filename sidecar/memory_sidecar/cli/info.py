@@ -14,22 +14,23 @@ from exposure_policy import TOOLS
 from ..assemble import Arguments, default_journal_dir, settle
 from ..backend.choose import backend_of, describe
 from ..backend.opened import BackendError
+from ..lockdown import available
 from ..store import rules
 from ..tools.catalog import Catalog
 from ..wire.serve import EX_CONFIG, StartError
-from .places import add_places, places
+from .places import PLACES, add_options, places
 
 __all__ = ["configure", "run"]
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    add_places(parser)
+    add_options(parser, PLACES)
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
 
 
 def run(arguments: argparse.Namespace) -> int:
     try:
-        memory = _memory(places(arguments))
+        memory = _memory(places(vars(arguments)))
     except (StartError, BackendError) as error:
         print(f"memory-sidecar info: {error}", file=sys.stderr)
         return EX_CONFIG
@@ -61,6 +62,7 @@ def _memory(arguments: Arguments) -> dict[str, Any]:
             "entries": rules.MAX_ENTRIES,
             "entry_bytes": rules.MAX_ENTRY_BYTES,
         },
+        "lockdown": available(connect=backend_of(config) == "jetstream").describe(),
         "exposure": {name: dict(row.expose._asdict()) for name, row in TOOLS.items()},
     }
 
@@ -92,6 +94,7 @@ def _rows(memory: dict[str, Any]) -> list[tuple[str, str]]:
         ("index", "on" if memory["index"] else "off"),
         ("tools", ", ".join(memory["tools"]) or "none"),
         ("limits", limits_shown),
+        ("lockdown", memory["lockdown"]),
         ("exposure", ", ".join(open_to) or "the harness alone; no tool on MCP or A2A, and no setting changes that"),
     ]
     return rows

@@ -100,23 +100,22 @@ class _Lane:
             job()
 
 
-def serve(source: int, sink: int, token: str | None, start: Callable[[], Service]) -> int:
+def serve(source: int, sink: int, token: str | None, service: Service | StartError) -> int:
     """Serve one harness until it leaves, and return the exit status.
 
-    `token` is the launch ticket's, or None if it could not be used: then every client is refused. `start` is
-    called once the ticket has been shown, and raises `StartError` with the remedy.
+    `token` is the launch ticket's, or None if it could not be used: then every client is refused. A `StartError`
+    in place of a service is what the holder of the ticket is answered.
     """
-    return _Session(source, sink, token, start).serve()
+    return _Session(source, sink, token, service).serve()
 
 
 class _Session:
-    def __init__(self, source: int, sink: int, token: str | None, start: Callable[[], Service]) -> None:
+    def __init__(self, source: int, sink: int, token: str | None, service: Service | StartError) -> None:
         self._source = source
         self._sink = sink
         self._token = token
-        self._start = start
+        self._service = service
         self._phase = Phase.NEW
-        self._service: Service | None = None
         self._output = threading.Lock()
         self._wake_read, self._wake_write = os.pipe()
         os.set_blocking(self._wake_write, False)
@@ -227,16 +226,11 @@ class _Session:
         if request.method == "tools/call":
             meta = request.params.get("_meta")
             run = meta.get(m.RUN) if isinstance(meta, dict) else None
-            return self._lane_of(self._default if run is None else run), self._call_tool
+            return self._lane_of(self._started.run if run is None else run), self._call_tool
         run = _run_id(request.params.get("run"))
         if request.method == m.RUN_OPEN:
             return self._new_lane(run), self._open_run
         return self._lane_of(run), self._end_run
-
-    @property
-    def _default(self) -> str:
-        assert self._service is not None  # noqa: S101 - `states` lets nothing here before the handshake
-        return self._service.run
 
     def _lane_of(self, run: object) -> _Lane:
         lane = self._lanes.get(run) if isinstance(run, str) else None
@@ -311,7 +305,7 @@ class _Session:
             self._end(EX_NOPERM)
             return {}
         try:
-            service = self._start()
+            service = self._started
             lane = self._lanes[service.run] = _Lane(service.run)
             lane.run = Run(service.run, service.setting)
             if service.named:
@@ -324,7 +318,6 @@ class _Session:
             call.cancelled = True
             self._end(EX_CONFIG)
             return {}
-        self._service = service
         self._phase = Phase.READY
         return {
             "protocolVersion": version if version in m.PROTOCOL_VERSIONS else m.PROTOCOL_VERSION,
@@ -400,7 +393,8 @@ class _Session:
 
     @property
     def _started(self) -> Service:
-        assert self._service is not None  # noqa: S101 - `states` lets nothing here before the handshake
+        if isinstance(self._service, StartError):
+            raise self._service
         return self._service
 
     def _open_lazily(self, lane: _Lane) -> Run:
@@ -444,7 +438,7 @@ class _Session:
         for lane in lanes:
             if lane.thread.is_alive():
                 self._suspend(lane, wait=0.5)
-        if self._service is not None:
+        if isinstance(self._service, Service):
             self._service.close()
 
     @staticmethod
