@@ -16,6 +16,7 @@ from typing import Final
 
 __all__ = [
     "LockTimeoutError",
+    "close",
     "create_exclusively",
     "flush",
     "locked",
@@ -69,7 +70,7 @@ def open_directory(path: str) -> Iterator[int]:
     try:
         yield descriptor
     finally:
-        os.close(descriptor)
+        close(descriptor)
 
 
 def open_regular(name: str, directory: int | None, flags: int = os.O_RDONLY) -> int | None:
@@ -91,7 +92,7 @@ def open_regular(name: str, directory: int | None, flags: int = os.O_RDONLY) -> 
             return None
         raise
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
+        close(descriptor)
         return None
     return descriptor
 
@@ -121,6 +122,12 @@ def write_all(descriptor: int, data: bytes) -> None:
         view = view[os.write(descriptor, view) :]
 
 
+def close(descriptor: int) -> None:
+    """Let go of a descriptor. What had to reach the disk was flushed before, so an error here tells nothing."""
+    with suppress(OSError):
+        os.close(descriptor)
+
+
 def flush(descriptor: int) -> None:
     """Return when what was written to this file or directory has reached the disk."""
     full = getattr(fcntl, "F_FULLFSYNC", None)  # macOS: fsync alone stops at the drive's cache
@@ -147,8 +154,10 @@ def staged(directory: int, data: bytes) -> Iterator[str]:
         flush(descriptor)
         yield name
     finally:
-        os.close(descriptor)
-        with suppress(FileNotFoundError):  # renamed into place
+        close(descriptor)
+        # Gone already if it was renamed into place. If it will not go, the next start sweeps it; an error here would
+        # hide that the change was made.
+        with suppress(OSError):
             os.unlink(name, dir_fd=directory)
 
 
@@ -211,7 +220,8 @@ def locked(directory: int) -> Iterator[None]:
     try:
         yield
     finally:
-        fcntl.flock(directory, fcntl.LOCK_UN)
+        with suppress(OSError):  # closing the directory lets go of it too
+            fcntl.flock(directory, fcntl.LOCK_UN)
 
 
 def sweep(directory: int) -> None:
@@ -231,4 +241,4 @@ def sweep(directory: int) -> None:
         except FileNotFoundError:
             pass  # another sidecar swept it first
         finally:
-            os.close(descriptor)
+            close(descriptor)

@@ -143,7 +143,7 @@ class FileStore:
                 os.lseek(descriptor, 0, os.SEEK_SET)
                 description = parse(files.read_up_to(descriptor, MAX_ENTRY_BYTES + 1)).description
         finally:
-            os.close(descriptor)
+            files.close(descriptor)
         if abs(now - status.st_ctime_ns) > _SETTLED_NS and abs(now - status.st_mtime_ns) > _SETTLED_NS:
             seen[name] = (_stamp(status), description)
         return description
@@ -281,7 +281,7 @@ def _stored(directory: int, name: str) -> bytes | None:
     try:
         return files.read_up_to(descriptor, MAX_ENTRY_BYTES + 1)
     finally:
-        os.close(descriptor)
+        files.close(descriptor)
 
 
 def _readable(directory: int, name: str) -> bytes | None:

@@ -14,6 +14,7 @@ EX_USAGE: Final = 64
 
 COMMANDS: Final = {
     "serve": "serve one harness on stdin and stdout (started by the harness, with a launch ticket)",
+    "audit": "look for memory tools on MCP servers, A2A cards and in MCP host configurations, as a stranger would",
     "info": "show where memory is kept, with which tools and limits; touches nothing",
 }
 

@@ -49,7 +49,7 @@ def read_journal(path: str) -> tuple[Replayed | None, bool]:
     try:
         return replay(files.read_up_to(descriptor, os.fstat(descriptor).st_size)), not files.try_lock(descriptor)
     finally:
-        os.close(descriptor)
+        files.close(descriptor)
 
 
 class Journal:
@@ -89,7 +89,7 @@ class Journal:
                 return self._adopt(descriptor)
             except BaseException:
                 if self._descriptor is None:
-                    os.close(descriptor)
+                    files.close(descriptor)
                 raise
         except OSError as error:
             raise JournalError(
@@ -104,7 +104,7 @@ class Journal:
             )
         status = os.fstat(descriptor)
         if status.st_nlink == 0:  # removed between opening and locking
-            os.close(descriptor)
+            files.close(descriptor)
             return self.open()
         try:
             found = replay(files.read_up_to(descriptor, status.st_size))
@@ -205,5 +205,5 @@ class Journal:
     def close(self) -> None:
         """Let go of the file and its lock. What waits is lost."""
         if self._descriptor is not None:
-            os.close(self._descriptor)
+            files.close(self._descriptor)
             self._descriptor = None
