@@ -349,6 +349,42 @@ async def test_pydantic_ai_test_model_calls_every_tool(open_run: OpenRun) -> Non
     assert output["memory_write"]["written"] is True
 
 
+# --- what the adapters make stays private ----------------------------------------------------------------------------
+
+
+@on_asyncio
+async def test_the_guards_know_what_the_adapters_make(open_run: OpenRun, tmp_path: Path) -> None:
+    from mcp.server import MCPServer
+
+    from exposure_policy import ExposureRefused
+    from exposure_policy.guards.mcp import guard
+    from memory_sidecar.harness import anthropic, openai_agents
+    from memory_sidecar.harness.mcp import memory_session
+    from memory_sidecar.harness.pydantic_ai import MemoryToolset
+
+    async with open_run() as run, memory_session(identity="t", store_dir=tmp_path, errlog=sys.__stderr__) as session:
+        runnable: Any = anthropic.memory_tools(run)[1]
+        function: Any = openai_agents.memory_tools(run)[1]
+        toolset: Any = MemoryToolset(run)
+
+        async def with_anthropic(name: str) -> str:
+            return str(await runnable.call({"key": name}))
+
+        async def with_agents(name: str) -> str:
+            return str(await function.on_invoke_tool(None, name))
+
+        async def with_pydantic(name: str) -> str:
+            return str(await toolset.call_tool("memory_read", {"key": name}, None, None))
+
+        async def with_mcp(name: str) -> str:
+            return str(await session.call_tool("memory_read", {"key": name}))
+
+        for wrapper in (with_anthropic, with_agents, with_pydantic, with_mcp):
+            server: Any = guard(MCPServer("public"))
+            with pytest.raises(ExposureRefused):
+                server.add_tool(wrapper, name="notes", description="Look something up")
+
+
 # --- the official MCP SDK --------------------------------------------------------------------------------------------
 
 

@@ -70,6 +70,8 @@ async def memory_session(
                         await session.initialize()
                     except MCPError as error:
                         raise StartError(str(error)) from None
+                    # The guards of exposure_policy know by it what would publish this session.
+                    setattr(session, "__memory_private__", True)  # noqa: B010 - no attribute of the SDK's
                     yield session
                 except Exception as error:  # noqa: BLE001 - raised again below, not wrapped in a group
                     failure = error
