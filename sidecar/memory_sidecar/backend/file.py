@@ -205,6 +205,19 @@ class FileStore:
             scope.drop(key, "deleted")
         return existed
 
+    async def delete_revision(self, key: str, revision: str) -> bool:
+        validate_key(key)
+        name = key + _SUFFIX
+        with self._directory() as directory:
+            with files.locked(directory):
+                document = _readable(directory, name)
+                same = document is not None and _revision(document) == revision
+                if same:
+                    os.unlink(name, dir_fd=directory)
+            if same:
+                self._make_durable(directory, key, None)
+        return same
+
     @contextmanager
     def _directory(self) -> Iterator[int]:
         """The open directory; every `OSError` inside becomes what a model may read."""
