@@ -159,7 +159,7 @@ def test_a_forged_line_stays_on_its_own(hostile: str) -> None:
     ],
 )
 def test_nothing_drives_a_terminal(hostile: str) -> None:
-    assert all(" " <= char and char != "\x7f" and not "\x80" <= char <= "\x9f" for char in neutralise(hostile))
+    assert all(char >= " " and char != "\x7f" and not "\x80" <= char <= "\x9f" for char in neutralise(hostile))
 
 
 TEMPLATE_TOKENS = [

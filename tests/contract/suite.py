@@ -201,7 +201,6 @@ DESCRIPTIONS = (
     "日本語の説明",
     "Ελληνικά, עברית, العربية, हिन्दी, ไทย",
     "e\u0301 is not \u00e9",
-    "byte order mark \ufeff inside",
     "private \ue000 and \U0010fffd use",
     "no\u200bwidth",
     "soft\u00adhyphen",
@@ -215,7 +214,7 @@ DESCRIPTIONS = (
     "'" * MAX_DESCRIPTION,
     '"' * MAX_DESCRIPTION,
     "\\" * MAX_DESCRIPTION,
-    "\ufeff" * (MAX_DESCRIPTION - 1) + "x",
+    "\u200b" * (MAX_DESCRIPTION - 1) + "x",
     ": " * (MAX_DESCRIPTION // 2 - 1) + "x",
 )
 
@@ -394,7 +393,7 @@ class StoreContract:
         assert (await store.read("edge")).content == edge
 
     async def test_the_largest_entry_of_the_widest_header_fits(self, store: Store) -> None:
-        for number, char in enumerate("\ufeff\U0010fffd\"'\\"):
+        for number, char in enumerate("\U0010fffd\ufffd\"'\\"):
             description = char * (MAX_DESCRIPTION - 1) + "x"
             await store.create(f"wide-{number}", description, "x" * MAX_CONTENT_BYTES)
             assert await store.read(f"wide-{number}") == Entry(description, "x" * MAX_CONTENT_BYTES)
