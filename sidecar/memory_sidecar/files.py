@@ -171,12 +171,12 @@ def _stage(directory: int) -> tuple[str, int]:
             if os.fstat(descriptor).st_nlink:
                 return name, descriptor
         except BaseException:
-            os.close(descriptor)
+            close(descriptor)
             with suppress(FileNotFoundError):
                 os.unlink(name, dir_fd=directory)
             raise
         # A sidecar that started just then saw it unlocked, took it for a dead writer's and removed it.
-        os.close(descriptor)
+        close(descriptor)
 
 
 def publish_new(directory: int, stage: str, name: str) -> None:
