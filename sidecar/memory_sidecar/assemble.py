@@ -1,16 +1,19 @@
 """The only place where objects are built: from arguments and configuration to a service, step by step.
 
-`prepare` decides where everything is and makes the directories; `Plan.start` opens the store, once the ticket has
-been shown. Whatever connection a backend needs is made here and closed here.
+`prepare` decides where everything is and makes the directories; `Plan.start` opens the store, then gives up every
+right that serving it doesn't need, and only then lets the first thread start. Whatever connection a backend needs is
+made here and closed here.
 """
 
 import os
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from . import files
 from .backend.choose import Running, backend_of, open_backend, run_to_end
 from .backend.opened import BackendError, Opened
 from .config import LAUNCHED, Config, ConfigError, load
+from .lockdown import Mode
 from .run.records import is_run_id
 from .run.session import Setting
 from .store.contract import Entry, Info, Item
@@ -19,7 +22,15 @@ from .store.scope import Scope
 from .tools.catalog import Catalog
 from .wire.serve import Service, StartError
 
-__all__ = ["Arguments", "Plan", "default_identity", "default_journal_dir", "prepare", "settle"]
+__all__ = [
+    "Arguments",
+    "Plan",
+    "default_identity",
+    "default_journal_dir",
+    "lock_down",
+    "prepare",
+    "settle",
+]
 
 
 class Arguments(NamedTuple):
@@ -31,6 +42,7 @@ class Arguments(NamedTuple):
     store_dir: str | None = None
     journal_dir: str | None = None
     run: str | None = None
+    lockdown: str | None = None
 
 
 class Plan(NamedTuple):
@@ -41,9 +53,10 @@ class Plan(NamedTuple):
     store_dir: str | None
     journal_dir: str
     run: str | None
+    lockdown: Mode
 
     def start(self) -> Service:
-        """Open the store and return the service.
+        """Open the store, lock the process down, and return the service.
 
         Raises:
             StartError: with the full remedy.
@@ -56,6 +69,9 @@ class Plan(NamedTuple):
                 running = open_backend(self.config, self.identity, self.store_dir)
             except BackendError as error:
                 raise StartError(str(error)) from error
+        directories = (*running.directories, self.journal_dir) if memory.enabled else ()
+        held = lock_down(self.lockdown, directories, running.ports)
+        running.begin()
         setting = Setting(
             store=running.opened.store,
             fingerprint=running.opened.fingerprint,
@@ -63,6 +79,7 @@ class Plan(NamedTuple):
             with_index=not memory.no_index,
             identity=self.identity,
             journal_dir=self.journal_dir,
+            lockdown=held,
         )
         run = self.run or _generated_run()
         return Service(setting, running.drive, run, self.run is not None, running.close)
@@ -87,7 +104,34 @@ def prepare(arguments: Arguments) -> Plan:
         except BackendError as error:
             raise StartError(str(error)) from error
         _make_journal_dir(journal_dir)
-    return Plan(config, identity, arguments.store_dir, os.path.abspath(journal_dir), arguments.run)
+    mode = _mode(arguments.lockdown)
+    return Plan(config, identity, arguments.store_dir, os.path.abspath(journal_dir), arguments.run, mode)
+
+
+def _mode(word: str | None) -> Mode:
+    """The `--lockdown` that was asked for; `auto` by default.
+
+    Raises:
+        StartError: there is no such mode.
+    """
+    modes: dict[str | None, Mode] = {None: "auto", "auto": "auto", "require": "require", "off": "off"}
+    if word not in modes:
+        raise StartError(f"--lockdown {word} is not a mode; use auto, require or off")
+    return modes[word]
+
+
+def lock_down(mode: Mode, directories: Sequence[str] = (), ports: Sequence[int] | None = None) -> str:
+    """Give up every right but writing in `directories` and connecting to `ports`; say in one line what holds.
+
+    Raises:
+        StartError: `require` asks for what this system does not offer, or a lock does not hold.
+    """
+    from .lockdown import LockdownError, lock
+
+    try:
+        return lock(directories, ports, mode).describe()
+    except LockdownError as error:
+        raise StartError(str(error)) from error
 
 
 def settle(arguments: Arguments) -> tuple[Config, str | None]:
@@ -186,4 +230,4 @@ def _disabled() -> UnavailableError:
     return UnavailableError("Memory is not enabled.")
 
 
-_NOTHING = Running(Opened(_NoStore(), "none"), run_to_end, lambda: None)
+_NOTHING = Running(Opened(_NoStore(), "none"), run_to_end, lambda: None, lambda: None)

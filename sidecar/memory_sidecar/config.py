@@ -1,12 +1,11 @@
-"""The operator's YAML: `identity`, `nats_context` and `harness.memory`, decoded into frozen dataclasses.
+"""The operator's YAML: `identity`, `nats_context` and `harness.memory`, decoded into named tuples.
 
 The memory block is strict. Other keys belong to the harness and are left alone, unless one looks like a
 misspelling of ours: a setting that silently does nothing is worse than an error.
 """
 
-import dataclasses
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from .options import OptionsError, decode_options
 
@@ -20,8 +19,7 @@ class ConfigError(ValueError):
     """The configuration cannot be used. The text is one line that names the place and the remedy."""
 
 
-@dataclasses.dataclass(frozen=True)
-class MemoryConfig:
+class MemoryConfig(NamedTuple):
     """`harness.memory`. `backend` is None when the file names none, which leaves the choice to the caller."""
 
     enabled: bool = False
@@ -31,13 +29,12 @@ class MemoryConfig:
     options: Mapping[str, Any] | None = None
 
 
-@dataclasses.dataclass(frozen=True)
-class Config:
+class Config(NamedTuple):
     """What this product reads of a configuration. Anything else in the file belongs to the harness."""
 
     identity: str | None = None
     nats_context: str | None = None
-    memory: MemoryConfig = dataclasses.field(default_factory=MemoryConfig)
+    memory: MemoryConfig = MemoryConfig()
 
 
 LAUNCHED: Final = Config(memory=MemoryConfig(enabled=True))
@@ -87,7 +84,7 @@ def parse(text: bytes) -> Config:
         config = decode_options(Config, ours, "the configuration")
     except OptionsError as error:
         raise ConfigError(str(error)) from error
-    return dataclasses.replace(config, memory=memory)
+    return config._replace(memory=memory)
 
 
 def _no_misspelling(found: Mapping[object, object], where: str, ours: tuple[str, ...]) -> None:

@@ -17,6 +17,7 @@ from typing import Final
 
 __all__ = [
     "LockTimeoutError",
+    "close",
     "create_exclusively",
     "flush",
     "locked",
@@ -71,7 +72,7 @@ def open_directory(path: str) -> Iterator[int]:
     try:
         yield descriptor
     finally:
-        os.close(descriptor)
+        close(descriptor)
 
 
 def open_regular(name: str, directory: int | None, flags: int = os.O_RDONLY) -> int | None:
@@ -93,7 +94,7 @@ def open_regular(name: str, directory: int | None, flags: int = os.O_RDONLY) -> 
             return None
         raise
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
+        close(descriptor)
         return None
     return descriptor
 
@@ -123,6 +124,12 @@ def write_all(descriptor: int, data: bytes) -> None:
         view = view[os.write(descriptor, view) :]
 
 
+def close(descriptor: int) -> None:
+    """Let go of a descriptor. What had to reach the disk was flushed before, so an error here tells nothing."""
+    with suppress(OSError):
+        os.close(descriptor)
+
+
 def flush(descriptor: int) -> None:
     """Return when what was written to this file or directory has reached the disk."""
     full = getattr(fcntl, "F_FULLFSYNC", None)  # macOS: fsync alone stops at the drive's cache
@@ -147,8 +154,10 @@ def staged(directory: int, data: bytes) -> Iterator[str]:
         flush(descriptor)
         yield name
     finally:
-        os.close(descriptor)
-        with suppress(FileNotFoundError):  # renamed into place
+        close(descriptor)
+        # Gone already if it was renamed into place. If it will not go, the next start sweeps it; an error here would
+        # hide that the change was made.
+        with suppress(OSError):
             os.unlink(name, dir_fd=directory)
 
 
@@ -162,12 +171,12 @@ def _stage(directory: int) -> tuple[str, int]:
             if os.fstat(descriptor).st_nlink:
                 return name, descriptor
         except BaseException:
-            os.close(descriptor)
+            close(descriptor)
             with suppress(FileNotFoundError):
                 os.unlink(name, dir_fd=directory)
             raise
         # A sidecar that started just then saw it unlocked, took it for a dead writer's and removed it.
-        os.close(descriptor)
+        close(descriptor)
 
 
 def publish_new(directory: int, stage: str, name: str) -> None:
@@ -229,7 +238,8 @@ def locked(directory: int) -> Iterator[None]:
     try:
         yield
     finally:
-        fcntl.flock(directory, fcntl.LOCK_UN)
+        with suppress(OSError):  # closing the directory lets go of it too
+            fcntl.flock(directory, fcntl.LOCK_UN)
 
 
 def sweep(directory: int) -> None:
@@ -248,4 +258,4 @@ def sweep(directory: int) -> None:
                 if try_lock(descriptor):
                     os.unlink(name, dir_fd=directory)
             finally:
-                os.close(descriptor)
+                close(descriptor)

@@ -1,17 +1,17 @@
-"""Strict decoding of mappings that people write, into dataclasses. One rule for every backend and section.
+"""Strict decoding of mappings that people write, into named tuples. One rule for every backend and section.
 
-An unknown key fails with the nearest known one, a wrong type fails by name; a default is the field's own.
+An unknown key fails with the nearest known one, a wrong type fails by name; a default is the field's own. (Named
+tuples are as frozen as frozen dataclasses; importing `dataclasses` would cost a tenth of a launch.)
 """
 
-import dataclasses
 import types
 import typing
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 __all__ = ["OptionsError", "decode_options"]
 
-T = TypeVar("T")
+T = TypeVar("T", bound=NamedTuple)
 
 _NAMES = {str: "text", bool: "true or false", int: "a whole number", dict: "a mapping", Mapping: "a mapping"}
 
@@ -21,7 +21,7 @@ class OptionsError(ValueError):
 
 
 def decode_options(into: type[T], values: object, where: str) -> T:
-    """Build the dataclass `into` from `values`, the mapping found at `where` (a dotted path, for messages).
+    """Build the named tuple `into` from `values`, the mapping found at `where` (a dotted path, for messages).
 
     `values` may be None, which stands for an empty mapping. Fields are `str`, `bool`, `int` or
     `Mapping`, each possibly `| None`; a field without a default must be given.
@@ -34,15 +34,16 @@ def decode_options(into: type[T], values: object, where: str) -> T:
     if not isinstance(values, Mapping):
         raise OptionsError(f"{where} must be a mapping of options; found {_shown(values)}")
     hints = typing.get_type_hints(into)
-    fields = {field.name: field for field in dataclasses.fields(into)}  # type: ignore[arg-type]
+    fields = into._fields
     for key, value in values.items():
         if key not in fields:
             raise OptionsError(f"{where}.{key} is not an option{suggestion(str(key), list(fields))}")
         _check_type(f"{where}.{key}", value, hints[key])
-    for name, field in fields.items():
-        if name not in values and field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
+    for name in fields:
+        if name not in values and name not in into._field_defaults:
             raise OptionsError(f"{where}.{name} is missing; add it")
-    return into(**values)
+    decoded: T = into._make(values.get(name, into._field_defaults.get(name)) for name in fields)
+    return decoded
 
 
 def suggestion(word: str, known: list[str]) -> str:

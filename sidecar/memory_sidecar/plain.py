@@ -1,14 +1,14 @@
 """Untrusted text made safe to show: in the index, in listings, on a terminal.
 
 A note may have been planted. What is shown of it must not close the block it stands in, forge a line, drive a
-terminal, imitate a chat template or carry text that a person cannot see. Bodies never come through here: a
-read returns them byte for byte, as data.
+terminal, imitate a chat template or carry text that a person cannot see. A model's read never comes through here:
+it gets the body byte for byte, as data. What an operator reads on a terminal does (`visible`).
 """
 
 import re
 from typing import Final
 
-__all__ = ["neutralise"]
+__all__ = ["neutralise", "visible"]
 
 # Text with none of these needs no work: the common case, and the only one that launch time meets often.
 _ORDINARY: Final = re.compile(r"[ -;=?-Z\\-{}~]*")
@@ -57,6 +57,42 @@ def neutralise(text: str, limit: int | None = None) -> str:
     if limit is not None and len(line) > limit:
         return line[: limit - 1].rstrip() + "…"
     return line
+
+
+# Parts of emoji and of words in some scripts. One alone is left out; several together are a hiding place.
+_JOINERS: Final = frozenset("\u200c\u200d\ufe0e\ufe0f")
+
+
+def visible(text: str, *, lines: bool = True) -> str:
+    """`text` for a person's terminal, where what hides should rather be seen: a poisoned note is looked at here.
+
+    What a terminal would obey or not show is written out, as `\\x1b` or `\\u202e`. Line breaks and tabs stay, unless
+    `lines` is false: then the result is one line.
+    """
+    if lines:
+        text = text.replace("\r\n", "\n")
+    if text.isascii() and text.isprintable():
+        return text
+    shown = []
+    for index, char in enumerate(text):
+        if not _hides(char) or (lines and char in "\n\t"):
+            shown.append(char)
+        elif char not in _JOINERS or _hides(text[index - 1 : index]) or _hides(text[index + 1 : index + 2]):
+            shown.append(char.encode("ascii", "backslashreplace").decode() if char > "\x7f" else f"\\x{ord(char):02x}")
+    return "".join(shown)
+
+
+def _hides(char: str) -> bool:
+    from unicodedata import category
+
+    if not char:
+        return False
+    kind = category(char)
+    return (
+        kind in ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
+        or (kind == "Cn" and _is_noncharacter(ord(char)))
+        or _HIDDEN.match(char) is not None
+    )
 
 
 def _unusual(text: str) -> str:

@@ -14,15 +14,21 @@ DEFAULT_BACKEND: Final = "file"
 
 
 class Running(NamedTuple):
-    """An open backend and how to use it from a thread.
+    """An open backend, how to use it from a thread, and which rights the process must keep for it.
 
-    `drive` runs one of the store's coroutines to its end and may be called from any thread. `close` releases
-    what the backend needed, within a few seconds, whatever state it is in.
+    `drive` runs one of the store's coroutines to its end and may be called from any thread, after `begin`. `begin`
+    starts what threads the backend needs; it is called once, after the process has given up its other rights. `close`
+    releases what the backend needed, within a few seconds, whatever state it is in.
     """
 
     opened: Opened
     drive: Callable[[Coroutine[Any, Any, Any]], Any]
+    begin: Callable[[], None]
     close: Callable[[], None]
+    directories: tuple[str, ...] = ()
+    """Where it writes files."""
+    ports: tuple[int, ...] | None = None
+    """TCP ports it connects to; None for no network at all."""
 
 
 def backend_of(config: Config) -> str:
@@ -72,10 +78,15 @@ def run_to_end(coroutine: Coroutine[Any, Any, Any]) -> Any:
 
 
 def _open_file(config: Config, identity: str, base: str | None) -> Running:
-    from .file import FileOptions, open_file
+    from .file import FileOptions, open_file, resolve_directory
 
     options = decode_options(FileOptions, config.memory.options, "harness.memory.options")
-    return Running(open_file(options, identity, base), run_to_end, lambda: None)
+    opened = open_file(options, identity, base)
+    return Running(opened, run_to_end, _nothing, _nothing, (resolve_directory(options, identity, base),))
+
+
+def _nothing() -> None:
+    """There is nothing to begin or to close."""
 
 
 def _describe_file(config: Config, identity: str | None, base: str | None) -> dict[str, Any]:
@@ -83,17 +94,34 @@ def _describe_file(config: Config, identity: str | None, base: str | None) -> di
 
     options = decode_options(FileOptions, config.memory.options, "harness.memory.options")
     return {
-        "directory": resolve_directory(options, identity, base) if identity or options.directory else None,
+        "directory": resolve_directory(options, identity, base) if identity or options.directory is not None else None,
         "require_read_before_update": options.require_read_before_update,
     }
 
 
-def _open_jetstream(_config: Config, _identity: str, _base: str | None) -> Running:
-    raise BackendError("the jetstream backend is not part of this version; use backend: file")
+def _open_jetstream(config: Config, identity: str, _base: str | None) -> Running:
+    from .broker_thread import BrokerThread
+    from .jetstream import JetStreamOptions, open_jetstream
+
+    options = decode_options(JetStreamOptions, config.memory.options, "harness.memory.options")
+    broker = BrokerThread(lambda: open_jetstream(options, identity=identity, context=config.nats_context))
+    return Running(broker.opened, run_to_end, broker.begin, broker.close, ports=broker.ports)
 
 
-def _describe_jetstream(_config: Config, _identity: str | None, _base: str | None) -> dict[str, Any]:
-    return {}
+def _describe_jetstream(config: Config, identity: str | None, _base: str | None) -> dict[str, Any]:
+    from .. import nats_context
+    from .jetstream import JetStreamOptions, nesting, resolve_prefix
+
+    options = decode_options(JetStreamOptions, config.memory.options, "harness.memory.options")
+    known = options.prefix is not None or identity is not None
+    prefix = resolve_prefix(options, identity or "unknown")
+    return {
+        "bucket": options.bucket,
+        "context": nats_context.chosen(config.nats_context),
+        "prefix": prefix if known else None,
+        "shared": nesting(prefix) if known else [],
+        "require_read_before_update": not options.no_require_read_before_update,
+    }
 
 
 _DESCRIBE: Final = {"file": _describe_file, "jetstream": _describe_jetstream}

@@ -11,8 +11,7 @@ import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from .. import files
 from ..store.contract import Entry, Info, Item
@@ -39,8 +38,7 @@ _SETTLED_NS: Final = 100_000_000
 its time stamps prove nothing yet. Coarser than any tick in use."""
 
 
-@dataclass(frozen=True)
-class FileOptions:
+class FileOptions(NamedTuple):
     """`harness.memory.options` of the file backend."""
 
     directory: str | None = None
@@ -145,7 +143,7 @@ class FileStore:
                 os.lseek(descriptor, 0, os.SEEK_SET)
                 description = parse(files.read_up_to(descriptor, MAX_ENTRY_BYTES + 1)).description
         finally:
-            os.close(descriptor)
+            files.close(descriptor)
         if abs(now - status.st_ctime_ns) > _SETTLED_NS and abs(now - status.st_mtime_ns) > _SETTLED_NS:
             seen[name] = (_stamp(status), description)
         return description
@@ -206,6 +204,19 @@ class FileStore:
         if scope is not None and (existed or scope.revision(key) is not None):
             scope.drop(key, "deleted")
         return existed
+
+    async def delete_revision(self, key: str, revision: str) -> bool:
+        validate_key(key)
+        name = key + _SUFFIX
+        with self._directory() as directory:
+            with files.locked(directory):
+                document = _readable(directory, name)
+                same = document is not None and _revision(document) == revision
+                if same:
+                    os.unlink(name, dir_fd=directory)
+            if same:
+                self._make_durable(directory, key, None)
+        return same
 
     @contextmanager
     def _directory(self) -> Iterator[int]:
@@ -283,7 +294,7 @@ def _stored(directory: int, name: str) -> bytes | None:
     try:
         return files.read_up_to(descriptor, MAX_ENTRY_BYTES + 1)
     finally:
-        os.close(descriptor)
+        files.close(descriptor)
 
 
 def _readable(directory: int, name: str) -> bytes | None:

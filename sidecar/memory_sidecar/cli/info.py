@@ -14,22 +14,23 @@ from exposure_policy import TOOLS
 from ..assemble import Arguments, default_journal_dir, settle
 from ..backend.choose import backend_of, describe
 from ..backend.opened import BackendError
+from ..lockdown import available
 from ..store import rules
 from ..tools.catalog import Catalog
 from ..wire.serve import EX_CONFIG, StartError
-from .places import add_places, places
+from .places import PLACES, add_options, places
 
 __all__ = ["configure", "run"]
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    add_places(parser)
+    add_options(parser, PLACES)
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
 
 
 def run(arguments: argparse.Namespace) -> int:
     try:
-        memory = _memory(places(arguments))
+        memory = _memory(places(vars(arguments)))
     except (StartError, BackendError) as error:
         print(f"memory-sidecar info: {error}", file=sys.stderr)
         return EX_CONFIG
@@ -61,11 +62,18 @@ def _memory(arguments: Arguments) -> dict[str, Any]:
             "entries": rules.MAX_ENTRIES,
             "entry_bytes": rules.MAX_ENTRY_BYTES,
         },
+        "lockdown": available(connect=backend_of(config) == "jetstream").describe(),
         "exposure": {name: dict(row.expose._asdict()) for name, row in TOOLS.items()},
     }
 
 
-_WHERE_LABELS: Final = {"require_read_before_update": "guard"}
+_WHERE_LABELS: Final = {"require_read_before_update": "guard", "shared": "shared with"}
+_WHERE_UNKNOWN: Final = {
+    "directory": "memory/<identity>",
+    "prefix": "the identity",
+    "context": "none; set nats_context, or choose one with: nats context select",
+}
+_WHERE_EMPTY: Final = {"prefix": "none; the bucket is flat", "shared": "agents of the same prefix only"}
 
 
 def _rows(memory: dict[str, Any]) -> list[tuple[str, str]]:
@@ -76,10 +84,14 @@ def _rows(memory: dict[str, Any]) -> list[tuple[str, str]]:
         ("backend", memory["backend"]),
     ]
     for name, value in memory["where"].items():
-        shown = yes.get(value) if isinstance(value, bool) else value
+        shown = "; ".join(value) if isinstance(value, list) else value
         if name == "require_read_before_update":
             shown = "an overwrite needs a read of the current value" if value else "off; the last writer wins"
-        rows.append((_WHERE_LABELS.get(name, name), shown or "memory/<identity>"))
+        elif value is None:
+            shown = _WHERE_UNKNOWN[name]
+        elif not shown:
+            shown = _WHERE_EMPTY[name]
+        rows.append((_WHERE_LABELS.get(name, name), shown))
     limits = memory["limits"]
     limits_shown = (
         f"key {limits['key_characters']} characters, description {limits['description_characters']} characters, "
@@ -92,6 +104,7 @@ def _rows(memory: dict[str, Any]) -> list[tuple[str, str]]:
         ("index", "on" if memory["index"] else "off"),
         ("tools", ", ".join(memory["tools"]) or "none"),
         ("limits", limits_shown),
+        ("lockdown", memory["lockdown"]),
         ("exposure", ", ".join(open_to) or "the harness alone; no tool on MCP or A2A, and no setting changes that"),
     ]
     return rows

@@ -1,35 +1,36 @@
-"""The options that say which memory is meant, shared by all commands that need one."""
+"""The options that say which memory is meant, shared by all commands that need one. As data: `serve` reads its own
+without loading a parser."""
 
-import argparse
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
 
 from ..assemble import Arguments
 
-__all__ = ["add_places", "places"]
+if TYPE_CHECKING:
+    import argparse
+
+__all__ = ["PLACES", "add_options", "places"]
+
+PLACES: Final = {
+    "config": ("FILE", "YAML with identity, nats_context and harness.memory"),
+    "identity": ("NAME", "the agent's name; memories are kept under it (overrides the configuration)"),
+    "store-dir": ("DIR", "store base: relative memory directories and journals resolve under it"),
+    "journal-dir": (
+        "DIR",
+        "where runs are journaled; default: runs under --store-dir, else the user's state directory",
+    ),
+}
+"""Name, placeholder and help of each."""
 
 
-def add_places(parser: argparse.ArgumentParser) -> None:
-    """Add `--config`, `--identity`, `--store-dir` and `--journal-dir`."""
-    parser.add_argument("--config", metavar="FILE", help="YAML with identity, nats_context and harness.memory")
-    parser.add_argument(
-        "--identity",
-        metavar="NAME",
-        help="the agent's name; memories are kept under it (overrides the configuration)",
-    )
-    parser.add_argument(
-        "--store-dir", metavar="DIR", help="store base: relative memory directories and journals resolve under it"
-    )
-    parser.add_argument(
-        "--journal-dir",
-        metavar="DIR",
-        help="where runs are journaled; default: runs under --store-dir, else the user's state directory",
-    )
+def add_options(parser: argparse.ArgumentParser, options: Mapping[str, tuple[str, str]]) -> None:
+    """Add options that each take one text."""
+    for name, (placeholder, text) in options.items():
+        parser.add_argument(f"--{name}", metavar=placeholder, help=text)
 
 
-def places(arguments: argparse.Namespace) -> Arguments:
-    """The parsed options. An empty text counts as not given."""
-    return Arguments(
-        config=arguments.config or None,
-        identity=arguments.identity or None,
-        store_dir=arguments.store_dir or None,
-        journal_dir=arguments.journal_dir or None,
-    )
+def places(values: Mapping[str, str | None]) -> Arguments:
+    """The values of parsed options, by option name with underscores. An empty text counts as not given."""
+    return Arguments(**{name: values.get(name) or None for name in Arguments._fields})

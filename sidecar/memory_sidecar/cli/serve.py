@@ -9,36 +9,64 @@ Exit statuses: 0 the harness left; 64 wrong usage, no ticket or no private pipe;
 configuration or a directory cannot be used (the harness gets the remedy as the answer to initialize).
 """
 
-import argparse
+from __future__ import annotations
+
 import os
 import sys
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
 
-from ..assemble import prepare
+from ..assemble import lock_down, prepare
 from ..log import log
-from ..wire.serve import Service, StartError, serve
+from ..wire.serve import StartError, serve
 from ..wire.stdio import NotPrivateError, claim
 from ..wire.ticket import TICKET_VARIABLE, WHO_MAY_START, TicketError, take_ticket
-from .places import add_places, places
+from .places import PLACES, add_options, places
 
-__all__ = ["configure", "run"]
+if TYPE_CHECKING:
+    import argparse
+
+__all__ = ["configure", "quick", "run", "serve_harness"]
 
 _EX_USAGE: Final = 64
+
+_OPTIONS: Final = {
+    **PLACES,
+    "run": ("ID", "open this run at the handshake, resuming it if it exists"),
+    "lockdown": (
+        "auto|require|off",
+        "give up the rights that serving needs not: all that the system offers (auto), all or no start (require), none",
+    ),
+    "default-identity": ("NAME", "the identity, if neither --identity nor the configuration names one"),
+}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.description = __doc__
-    add_places(parser)
-    parser.add_argument("--run", metavar="ID", help="open this run at the handshake, resuming it if it exists")
-    parser.add_argument(
-        "--default-identity",
-        metavar="NAME",
-        help="the identity, if neither --identity nor the configuration names one",
-    )
+    add_options(parser, _OPTIONS)
 
 
 def run(arguments: argparse.Namespace) -> int:
+    return serve_harness(vars(arguments))
+
+
+def quick(words: Sequence[str]) -> dict[str, str | None] | None:
+    """The options, if `words` are nothing but `--name value` pairs; None leaves it to a real parser.
+
+    A harness launches this for every run, and loading argparse would take a tenth of that.
+    """
+    names = [word.removeprefix("--") for word in words[::2]]
+    if len(words) % 2 or not all(word.startswith("--") for word in words[::2]) or not set(names) <= set(_OPTIONS):
+        return None
+    values = words[1::2]
+    if any(value.startswith("-") for value in values):
+        return None
+    return {name.replace("-", "_"): value for name, value in zip(names, values, strict=True)}
+
+
+def serve_harness(options: Mapping[str, str | None]) -> int:
+    """Serve the harness that started this process, and return the exit status."""
     path = os.environ.pop(TICKET_VARIABLE, "")
     if not path:
         return _refuse(WHO_MAY_START)
@@ -50,25 +78,19 @@ def run(arguments: argparse.Namespace) -> int:
         token = take_ticket(path)
     except TicketError as error:
         log("the launch ticket cannot be used; every client will be refused", reason=error)
-        return serve(source, sink, None, _never)
+        return serve(source, sink, None, _locked(StartError("the launch ticket cannot be used")))
     try:
-        plan = prepare(
-            places(arguments)._replace(default_identity=arguments.default_identity or None, run=arguments.run or None)
-        )
+        service = prepare(places(options)).start()
     except StartError as error:
-        return serve(source, sink, token, _failing(error))
-    return serve(source, sink, token, plan.start)
+        return serve(source, sink, token, _locked(error))
+    return serve(source, sink, token, service)
 
 
-def _failing(error: StartError) -> Callable[[], Service]:
-    def start() -> Service:
-        raise error
-
-    return start
-
-
-def _never() -> Service:
-    raise StartError("the launch ticket could not be used")
+def _locked(error: StartError) -> StartError:
+    """A process that only has to say `error` needs no rights at all."""
+    with suppress(StartError):
+        lock_down("auto")
+    return error
 
 
 def _refuse(reason: str) -> int:

@@ -49,9 +49,9 @@ class StaleError(StoreError):
     def __init__(self, reason: Literal["not_read", "changed"]) -> None:
         self.reason: Literal["not_read", "changed"] = reason
         super().__init__(
-            "This memory was not read in this run. Read it first."
+            "This run has not read this memory. Read it, then write again."
             if reason == "not_read"
-            else "This memory changed since this run read it. Read it again."
+            else "This memory changed after this run read it. Read it, then write again."
         )
 
 

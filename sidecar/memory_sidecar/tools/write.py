@@ -18,7 +18,7 @@ async def _handle(arguments: Arguments, store: Store, scope: Scope) -> Outcome:
     except KeyExistsError:
         return _refused(key, "exists", await _why_exists(store, key))
     except StaleError as refusal:
-        return _refused(key, refusal.reason, await _why_stale(store, key, refusal))
+        return _refused(key, refusal.reason, await _why_stale(store, key, refusal.reason))
     return Outcome({"written": True, "key": key})
 
 
@@ -38,15 +38,17 @@ async def _why_exists(store: Store, key: str) -> str:
     )
 
 
-async def _why_stale(store: Store, key: str, refusal: StaleError) -> str:
+async def _why_stale(store: Store, key: str, reason: str) -> str:
+    changed = reason == "changed"
     try:
         await store.read(key)
     except KeyNotFoundError:
-        gone = "Nothing is stored under this key" + (" any more." if refusal.reason == "changed" else ".")
+        gone = "Nothing is stored under this key any more." if changed else "Nothing is stored under this key."
         return f"{gone} To create it, call memory_write without overwrite."
     except StoreError as error:
         return str(error)
-    return f"{refusal} Call memory_read with this key, then memory_write again with overwrite: true."
+    what = "This memory changed after this run read it." if changed else "This run has not read this memory."
+    return f"{what} Call memory_read with this key, then memory_write again with overwrite: true."
 
 
 def _refused(key: str, code: str, reason: str) -> Outcome:

@@ -1,0 +1,58 @@
+# Two commands for a newcomer: `make demo` and `make test`. Both set up what they need in .venv.
+# `make help` lists the rest.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+.PHONY: help demo test test-long faults lint format lock clean
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
+
+demo: $(VENV)/.runtime ## show the main job: launch, remember, suspend, resume; no network service
+	@$(BIN)/python examples/demo.py
+
+test: $(VENV)/.dev ## run the tests, lint, types and layers included
+	$(BIN)/python -m pytest -m "not long"
+
+test-long: $(VENV)/.dev ## run the tests that take minutes
+	$(BIN)/python -m pytest -m long --timeout 1800
+
+faults: $(VENV)/.dev ## kill, fail and cut the power at every system call; prints the counts (power cuts need root)
+	$(BIN)/python -m pytest -s tests/faults
+
+lint: $(VENV)/.dev ## lint, types and layers alone
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(VENV)/.dev ## format the code
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+lock: $(VENV)/.dev ## renew the locked versions (needs uv: pip install uv)
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate \
+		--group build pyproject.toml --output-file requirements/runtime.txt
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate \
+		--group build --group test --group lint --all-extras pyproject.toml --output-file requirements/dev.txt
+
+clean: ## remove what was set up and built
+	rm -rf $(VENV) dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed; name one: make PYTHON=python3.11 ..." if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -m venv $(VENV)
+
+# The locked files hold the versions and hashes of everything that is installed, the build backend included.
+$(VENV)/.runtime: requirements/runtime.txt pyproject.toml | $(VENV)/bin/python
+	$(PIP) install --require-hashes -r requirements/runtime.txt
+	$(PIP) install --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(VENV)/.dev: requirements/dev.txt pyproject.toml | $(VENV)/bin/python
+	$(PIP) install --require-hashes -r requirements/dev.txt
+	$(PIP) install --no-deps --no-build-isolation --editable .
+	@touch $@ $(VENV)/.runtime

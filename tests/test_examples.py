@@ -1,0 +1,63 @@
+"""The examples are run as a reader would run them, and say what their texts promise."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+
+
+@pytest.fixture
+def run_example(tmp_path: Path):
+    def run(name: str, *arguments: str) -> str:
+        environment = {name: value for name, value in os.environ.items() if name != "ANTHROPIC_API_KEY"}
+        done = subprocess.run(
+            [sys.executable, "-W", "error", str(EXAMPLES / name), *arguments],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        assert not done.stderr
+        return done.stdout
+
+    return run
+
+
+def test_smallest(run_example, tmp_path: Path) -> None:
+    assert '{"memories":[{"key":"greeting","description":"How to greet"}]}' in run_example("smallest.py")
+    assert (tmp_path / "state/memory/smallest/greeting.md").read_text().endswith("Say hello.")
+
+
+def test_monday_and_friday(run_example) -> None:
+    lines = run_example("monday_friday.py").splitlines()
+    friday = lines[next(i for i, line in enumerate(lines) if line.startswith("Friday")) :]
+    assert "resumed: True, with authority over: budget, plan" in friday[1]
+    assert '"written":true' in friday[2]
+    assert '"code":"changed"' in friday[3]
+    assert "Wednesday's budget" in friday[4]
+    assert '"written":true' in friday[5]
+
+
+def test_the_joke_agent_never_repeats_itself(run_example) -> None:
+    told = [next(line for line in run_example("joke_agent.py").splitlines() if "< " in line) for _ in range(4)]
+    assert len(set(told)) == 4
+    assert "I have told every cow joke" in run_example("joke_agent.py")
+
+
+def test_demo(run_example) -> None:
+    transcript = run_example("demo.py")
+    for promised in (
+        '"code":"exists"',
+        '"code":"changed"',
+        "refused by the exposure policy",
+        "exit status 77",
+        "exit status 64",
+    ):
+        assert promised in re.sub(r"\n +", " ", transcript)
