@@ -15,7 +15,7 @@ demo: $(VENV)/.runtime ## show the main job: launch, remember, suspend, resume; 
 	@$(BIN)/python examples/demo.py
 
 test: $(VENV)/.dev ## run the tests, lint, types and layers included
-	$(BIN)/python -m pytest -m "not long"
+	$(BIN)/python -m pytest -m "not long" --numprocesses auto --dist worksteal
 
 test-long: $(VENV)/.dev ## run the tests that take minutes
 	$(BIN)/python -m pytest -m long --timeout 1800

@@ -8,6 +8,7 @@ one means differs per operation, so callers translate.
 import errno
 import fcntl
 import os
+import re
 import stat
 import time
 from collections.abc import Iterator
@@ -36,6 +37,7 @@ LOCK_TIMEOUT: Final = 10.0
 """Seconds to wait for another process's lock. It is held for milliseconds, so past this its holder is stopped."""
 
 _STAGE_PREFIX: Final = ".tmp-"
+_STAGE_NAME: Final = re.compile(r"\.tmp-[0-9a-f]{16}")
 _NO_HARD_LINKS: Final = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK})
 
 
@@ -146,10 +148,8 @@ def staged(directory: int, data: bytes) -> Iterator[str]:
 
     It is locked while its writer lives, which is how `sweep` tells it from a dead writer's.
     """
-    name = _STAGE_PREFIX + os.urandom(8).hex()
-    descriptor = create_exclusively(name, directory)
+    name, descriptor = _stage(directory)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
         write_all(descriptor, data)
         flush(descriptor)
         yield name
@@ -159,6 +159,24 @@ def staged(directory: int, data: bytes) -> Iterator[str]:
         # hide that the change was made.
         with suppress(OSError):
             os.unlink(name, dir_fd=directory)
+
+
+def _stage(directory: int) -> tuple[str, int]:
+    """A new temporary file, locked: its name and descriptor."""
+    while True:
+        name = _STAGE_PREFIX + os.urandom(8).hex()
+        descriptor = create_exclusively(name, directory)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            if os.fstat(descriptor).st_nlink:
+                return name, descriptor
+        except BaseException:
+            close(descriptor)
+            with suppress(FileNotFoundError):
+                os.unlink(name, dir_fd=directory)
+            raise
+        # A sidecar that started just then saw it unlocked, took it for a dead writer's and removed it.
+        close(descriptor)
 
 
 def publish_new(directory: int, stage: str, name: str) -> None:
@@ -227,18 +245,17 @@ def locked(directory: int) -> Iterator[None]:
 def sweep(directory: int) -> None:
     """Remove temporary files whose writers are dead. A living writer holds its file's lock.
 
-    A writer between making and locking its file may lose it; it then fails to publish, with nothing stored.
+    What cannot be opened or removed stays: it is hidden from listings, and no reason not to start.
     """
     with os.scandir(directory) as entries:
-        stale = [entry.name for entry in entries if entry.name.startswith(_STAGE_PREFIX)]
+        stale = [entry.name for entry in entries if _STAGE_NAME.fullmatch(entry.name)]
     for name in stale:
-        descriptor = open_regular(name, directory)
-        if descriptor is None:
-            continue
-        try:
-            if try_lock(descriptor):
-                os.unlink(name, dir_fd=directory)
-        except FileNotFoundError:
-            pass  # another sidecar swept it first
-        finally:
-            close(descriptor)
+        with suppress(PermissionError, FileNotFoundError):  # another user's; or another sidecar swept it first
+            descriptor = open_regular(name, directory)
+            if descriptor is None:
+                continue
+            try:
+                if try_lock(descriptor):
+                    os.unlink(name, dir_fd=directory)
+            finally:
+                close(descriptor)

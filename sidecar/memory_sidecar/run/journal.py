@@ -16,6 +16,8 @@ from .replay import DamagedError, Replayed, replay
 
 __all__ = ["Journal", "JournalError", "RunBusyError", "journal_name", "read_journal"]
 
+_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
 _MAX_WAITING: Final = 1024
 """Records kept while the disk takes none; past it a fresh snapshot stands for them all."""
 
@@ -127,7 +129,7 @@ class Journal:
         """
         self.append(records, durable=bool(records))
         problem = self._problem
-        if problem is not None and problem.errno not in (errno.ENOSPC, errno.EDQUOT):
+        if problem is not None and problem.errno not in _FULL:
             raise JournalError(
                 f"cannot write the journal {self._path}: {problem.strerror}; "
                 "make its directory one that this user can write, or set --journal-dir"
