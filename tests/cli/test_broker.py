@@ -1,34 +1,33 @@
 """The operator's commands on a bucket: copied there and back, quarantined, and told what is wrong with the broker."""
 
+import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.support.broker import Broker, add_bucket, connected, run_broker
+
+from memory_sidecar.assemble import Arguments
+from memory_sidecar.cli.memory import opened
+from memory_sidecar.store.scope import Scope
 
 from .conftest import Cli, Place
 
-pytest.importorskip("memory_sidecar.backend.jetstream", reason="needs the jetstream backend")
-
 
 @pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
-    from tests.support.broker import run_broker
-
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     with run_broker(tmp_path_factory.mktemp("broker")) as running:
         yield running
 
 
 @pytest.fixture
-def bucket(broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
+def bucket(broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
     """Options of a memory in a fresh bucket."""
-    from tests.support.broker import add_bucket, connected
 
     async def make() -> str:
         async with connected(broker.url) as nc:
             return await add_bucket(nc)
-
-    import asyncio
 
     name = asyncio.run(make())
     contexts = tmp_path / "config" / "nats" / "context"
@@ -85,10 +84,6 @@ def test_quarantine_from_a_bucket(cli: Cli, bucket: tuple[str, ...]) -> None:
 
 
 def test_only_the_revision_that_was_copied_is_removed(bucket: tuple[str, ...]) -> None:
-    from memory_sidecar.assemble import Arguments
-    from memory_sidecar.cli.memory import opened
-    from memory_sidecar.store.scope import Scope
-
     with opened(Arguments(config=bucket[1])) as memory:
         remove = memory.store.delete_revision
         old, new = Scope(), Scope()

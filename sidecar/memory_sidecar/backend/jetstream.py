@@ -444,6 +444,15 @@ class JetStreamStore:
             scope.drop(key, "deleted")
         return existed
 
+    async def delete_revision(self, key: str, revision: str) -> bool:
+        """As `store.contract.Removing` promises."""
+        validate_key(key)
+        deadline = _deadline()
+        expected = await self._expected(revision, deadline)
+        if expected is None:
+            return False
+        return await self._swap(key, _MARKER, expected, deadline) is not None
+
     # Authority
 
     def _revision(self, sequence: int, created: str) -> str:
