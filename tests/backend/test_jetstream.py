@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from nats.aio.client import Client
 from tests.support.broker import (
     Broker,
@@ -21,7 +23,7 @@ from tests.support.broker import (
     until,
 )
 
-from memory_sidecar.backend.jetstream import JetStreamOptions, bind, nesting
+from memory_sidecar.backend.jetstream import JetStreamOptions, _Attempt, _Document, bind, nesting
 from memory_sidecar.backend.opened import BackendError, Opened
 from memory_sidecar.store.contract import Entry, Item, Store
 from memory_sidecar.store.document import UNREADABLE, serialize
@@ -34,7 +36,7 @@ from memory_sidecar.store.errors import (
     UnavailableError,
     UnreadableError,
 )
-from memory_sidecar.store.rules import MAX_CONTENT_BYTES, MAX_ENTRIES
+from memory_sidecar.store.rules import MAX_CONTENT_BYTES, MAX_ENTRIES, MAX_ENTRY_BYTES
 from memory_sidecar.store.scope import Scope
 
 pytestmark = pytest.mark.anyio
@@ -93,6 +95,9 @@ async def test_missing_bucket_is_refused_with_the_command_that_makes_it(nc: Clie
         ({"allow_msg_ttl": True}, "lets single values expire"),
         ({"discard_new_per_subject": True}, "refuses overwrites"),
         ({"retention": "workqueue"}, "removes values"),
+        ({"subjects": ["elsewhere.>"]}, "only has the name"),
+        ({"no_ack": True}, "confirms no writes"),
+        ({"allow_msg_counter": True, "discard": "old"}, "holds counters"),
     ],
 )
 async def test_bucket_that_would_lose_memories_is_refused(nc: Client, changes: dict[str, Any], words: str) -> None:
@@ -293,6 +298,21 @@ async def test_full_entry_with_the_worst_description_fits(nc: Client, bucket: st
     await store.update("k" * 200, description, content, scope=scope)
     assert await store.read("k" * 200) == Entry(description, content)
     assert await store.list() == [Item("k" * 200, description)]
+
+
+@given(st.text(max_size=600), st.booleans())
+def test_no_legal_entry_outgrows_the_documented_cap(description: str, full: bool) -> None:
+    content = "x" * (MAX_CONTENT_BYTES if full else 0)
+    try:
+        document = _Document("k", description, content)
+    except InvalidError:
+        return
+    newest = 2**63
+    attempt = _Attempt("s" * 700, newest, created="", newest=newest, begun=0.0)
+    for guard in (None, newest):
+        headers = document.headers | attempt.headers("$KV." + "b" * 200 + "." + "p" * 200 + ".", guard)
+        lines = sum(len(f"{name}: {value}\r\n".encode()) for name, value in headers.items())
+        assert len("NATS/1.0\r\n\r\n") + lines + len(document.data) <= MAX_ENTRY_BYTES
 
 
 async def test_unreadable_values_hide_nothing_and_are_left_alone(store: Store, nc: Client, bucket: str) -> None:

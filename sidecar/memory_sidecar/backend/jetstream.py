@@ -305,7 +305,7 @@ def _check_bucket(bucket: str, config: Mapping[str, Any], context_name: str | No
     """Refuse what would lose or refuse memories behind the agents' back."""
     context = f" --context {context_name}" if context_name else ""
     edit = f"nats{context} stream edit KV_{bucket}"
-    for what, remedy in (*_losses(config), *_obstacles(config)):
+    for what, remedy in (*_losses(config), *_obstacles(bucket, config)):
         how = remedy.format(edit=edit, anew=add_command(bucket, context_name))
         raise BackendError(f'KV bucket "{bucket}" {what}; {how}')
 
@@ -333,7 +333,7 @@ def _losses(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "removes values once they were consumed", "make another bucket with: {anew}"
 
 
-def _obstacles(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _obstacles(bucket: str, config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Settings under which legal memories could not be stored or found again, with the remedy."""
     if 0 < int(config.get("max_msg_size") or 0) < MAX_ENTRY_BYTES:
         yield (
@@ -345,6 +345,12 @@ def _obstacles(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             "is a mirror, which lags behind its origin and cannot be written",
             "name the origin in harness.memory.options.bucket",
         )
+    elif f"$KV.{bucket}.>" not in (config.get("subjects") or ()):
+        yield "is a stream that only has the name of one", "make a bucket of another name with nats kv add"
+    if config.get("no_ack"):
+        yield "confirms no writes (no_ack)", "turn that off with: {edit} --ack"
+    if config.get("allow_msg_counter"):
+        yield "holds counters, not values (allow_msg_counter)", "make another bucket with: {anew}"
     if config.get("discard_new_per_subject"):
         yield "refuses overwrites once a key has its full history", "make another bucket with: {anew}"
     if config.get("sealed"):
@@ -517,7 +523,7 @@ class JetStreamStore:
             OutcomeUnknownError: an attempt was sent, and nothing that is stored tells whether it was applied.
             UnavailableError, StoreFullError: surely nothing was stored.
         """
-        attempt = _Attempt(self._root + key, expected, created=self._created, newest=self._newest)
+        attempt = _Attempt(self._root + key, expected, created=self._created, newest=self._newest, begun=_now())
         while True:
             headers = document.headers | attempt.headers(self._root, guard)
             try:
@@ -688,7 +694,7 @@ class _Attempt:
     """One write, however often it has to be sent. Sent twice it is still applied once: the first changes what the
     second expects."""
 
-    def __init__(self, subject: str, expected: int, *, created: str, newest: int) -> None:
+    def __init__(self, subject: str, expected: int, *, created: str, newest: int, begun: float) -> None:
         self.subject = subject
         self.expected = expected
         self.created = created
@@ -698,7 +704,7 @@ class _Attempt:
         self.unsure = False
         """Whether some attempt may have been applied without our hearing of it."""
         self.refusals = 0
-        self.begun = _now()
+        self.begun = begun
 
     def headers(self, root: str, guard: int | None) -> dict[str, str]:
         if guard is None:
