@@ -67,11 +67,11 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json({"ok": not wrong, "checks": [check._asdict() for check in checks]})
     elif on_terminal():
-        print_table(
-            ("CHECK", "", "FOUND"),
-            [(one.check, one.state, one.found + (f" -> {one.mend}" if one.mend else "")) for one in checks],
-            styled=1,
-        )
+        rows: list[tuple[str, str, str]] = []
+        for one in checks:
+            rows.append((one.check, one.state, one.found))
+            rows += [("", "", f"-> {one.mend}")] if one.mend else []
+        print_table(("CHECK", "", "FOUND"), rows, styled=1)
     else:
         for one in checks:
             print(f"{one.state:<6} {one.check:<12} {visible(one.found, lines=False)}")
@@ -263,7 +263,7 @@ def _may_write(directory: str) -> bool:
     # Kernel file systems (/proc, /sys) let root write, as far as access(2) tells, and make no file all the same.
     with suppress(OSError), files.open_directory(directory) as opened:
         if os.access(directory, os.R_OK | os.W_OK | os.X_OK) and os.fstat(opened).st_nlink:
-            return not os.path.realpath(directory).startswith(("/proc", "/sys"))
+            return os.path.realpath(directory).split(os.sep)[1] not in ("proc", "sys")
     return False
 
 

@@ -42,9 +42,11 @@ def guarded(name: str, command: Callable[[], int]) -> int:
             # A terminal that cannot show a character must not end the command.
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
-        status = command()
-        if sys.stdout is not None:
-            sys.stdout.flush()
+        try:
+            status = command()
+        finally:
+            if sys.stdout is not None:
+                sys.stdout.flush()  # also after --help, so that a closed pipe is met here
     except BrokenPipeError:
         # The reader has what it wanted (`| head`). Python would flush once more at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC), 1)

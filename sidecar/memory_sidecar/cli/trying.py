@@ -10,6 +10,7 @@ interrupted (the run is suspended).
 import argparse
 import os
 import shlex
+import signal
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -70,8 +71,16 @@ def run(arguments: argparse.Namespace) -> int:
     if not is_run_id(arguments.run_id):
         raise Failure("--run is an id of 1 to 128 letters, digits, _ and -, starting with a letter or digit", EX_USAGE)
     try:
-        # The event loop runs beside: at the prompt, the main thread waits for a person, and Ctrl-C reaches it.
-        with _launching(arguments) as launch, start_blocking_portal() as portal, _Table(portal, launch) as table:
+        with ExitStack() as stack:
+            launch = stack.enter_context(_launching(arguments))
+            # The event loop runs beside, while the main thread waits at the prompt. Ctrl-C is for that one alone: a
+            # signal that another thread gets would not end its wait, and the sidecar is to end in order, by its pipe.
+            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+            try:
+                portal = stack.enter_context(start_blocking_portal())
+            finally:
+                signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+            table = stack.enter_context(_Table(portal, launch))
             table.open(arguments.run_id)
             _converse(table)
     except StartError as error:
