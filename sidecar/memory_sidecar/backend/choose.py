@@ -94,7 +94,7 @@ def _describe_file(config: Config, identity: str | None, base: str | None) -> di
 
     options = decode_options(FileOptions, config.memory.options, "harness.memory.options")
     return {
-        "directory": resolve_directory(options, identity, base) if identity or options.directory else None,
+        "directory": resolve_directory(options, identity, base) if identity or options.directory is not None else None,
         "require_read_before_update": options.require_read_before_update,
     }
 

@@ -5,7 +5,6 @@ suspends whatever is still open. So no exception loses what a run had earned.
 """
 
 import os
-import sys
 import uuid
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -15,6 +14,7 @@ from typing import IO, Any, Final, Literal
 import anyio
 from anyio.abc import Process
 
+from .command import StrPath, command_line
 from .connection import Connection
 from .errors import RequestRefusedError, SidecarDiedError, SidecarError, StartError
 from .ticket import EXTENSION, VARIABLE, ticket
@@ -28,7 +28,6 @@ _STOP_SECONDS: Final = 20.0
 _RUN: Final = "memory-sidecar/run"
 _UNSAVED: Final = "memory-sidecar/unsaved"
 
-StrPath = str | os.PathLike[str]
 Ending = Literal["completed", "error", "budget", "max_iterations"]
 
 
@@ -148,12 +147,7 @@ class MemorySidecar:
         Raises:
             StartError: it cannot start; the text is the remedy.
         """
-        words = list(command or (sys.executable, "-P", "-m", "memory_sidecar", "serve"))
-        options = {"config": config, "identity": identity, "store-dir": store_dir, "journal-dir": journal_dir}
-        for name, value in options.items():
-            if value is not None:
-                words += [f"--{name}", os.fspath(value)]
-        words += ["--default-identity", _application_name()]
+        words = command_line(command, config=config, identity=identity, store_dir=store_dir, journal_dir=journal_dir)
         failure: BaseException | None = None
         with ticket() as (path, token):
             try:
@@ -253,11 +247,3 @@ async def _stop(process: Process) -> None:
             return
         end()
     await process.wait()
-
-
-def _application_name() -> str:
-    """The base name of the program that runs this library, as a legal identity."""
-    name = os.path.splitext(os.path.basename(sys.argv[0] if sys.argv else ""))[0]
-    if name in ("", "-", "-c", "-m", "__main__"):
-        name = os.path.basename(os.path.dirname(os.path.abspath(sys.argv[0]))) if name == "__main__" else "python"
-    return "".join(char if (char.isascii() and char.isalnum()) or char in "_=-" else "-" for char in name)

@@ -212,8 +212,8 @@ class _Session:
         if isinstance(request_id, str | int):
             with self._guard:
                 call = self._calls.get(request_id)
-            if call is not None and call.request.method != "initialize":
-                call.cancelled = True
+                if call is not None and call.request.method != "initialize":
+                    call.cancelled = True
 
     def _route(self, request: m.Request) -> tuple[_Lane, Callable[[_Call, _Lane], dict[str, Any]]]:
         """The lane that serves a request, and how."""
@@ -268,7 +268,12 @@ class _Session:
                 del self._calls[request.id]
             was_full = self._waiting >= _MAX_WAITING
             self._waiting -= call.size
-        if answer is not None and not call.cancelled:
+            cancelled = call.cancelled  # from here on a cancellation finds nothing
+        if cancelled and request.method == m.RUN_OPEN:
+            # Nobody was told that the run is open, so nobody would end it.
+            self._suspend(lane)
+            self._forget(request.params["run"], lane)
+        if answer is not None and not cancelled:
             self._send(answer)
         if request.method == "initialize":
             self._held = False
@@ -354,15 +359,17 @@ class _Session:
     def _open_run(self, call: _Call, lane: _Lane) -> dict[str, Any]:
         params = call.request.params
         name = params["run"]
+        run = Run(name, self._started.setting)
         try:
             resume = params.get("resume", "auto")
             if resume not in RESUMES:
                 raise m.Error(m.INVALID_PARAMS, f"resume is one of {', '.join(RESUMES)}")
-            run = Run(name, self._started.setting)
             run.open(resume, _handed(params.get("scope")))
             lane.run, lane.opened = run, True
             text = self._started.drive(run.instructions())
         except BaseException as error:
+            if lane.opened:
+                run.end("suspended")
             self._forget(name, lane)
             if isinstance(error, StoreError):
                 raise m.Error(m.REFUSED, str(error)) from error
@@ -402,14 +409,15 @@ class _Session:
         if run is None:
             raise m.Error(m.INVALID_PARAMS, f"this run is not open; open it with {m.RUN_OPEN}")
         if not lane.opened:
-            run.open()
+            run.begin()
             lane.opened = True
         return run
 
     def _forget(self, name: str, lane: _Lane) -> None:
         """The run is no longer open: calls that are still queued find none, and the lane's thread ends."""
         with self._guard:
-            self._lanes.pop(name, None)
+            if self._lanes.get(name) is lane:
+                del self._lanes[name]
             lane.run, lane.opened = None, False
             lane.jobs.put(None)
 
@@ -421,20 +429,25 @@ class _Session:
 
     def _close(self) -> None:
         """Answer what was asked, suspend every open run, and let the backend go. Nothing here waits for ever."""
-        self._control.jobs.put(None)
-        with self._guard:
-            lanes = list(self._lanes.values())
-        for lane in lanes:
-            lane.jobs.put(lambda lane=lane: self._suspend(lane))  # type: ignore[misc]
-            lane.jobs.put(None)
         deadline = time.monotonic() + _GRACE
         stalled = time.monotonic() + _PIPE_GRACE
-        for lane in [self._control, *lanes]:
+
+        def join(lane: _Lane) -> None:
             while lane.thread.is_alive() and time.monotonic() < deadline:
                 lane.thread.join(0.1)
                 # An answer that nobody reads must not keep the authority of the runs from being saved.
                 if lane.thread.is_alive() and time.monotonic() > stalled and self._output.locked():
                     break
+
+        self._control.jobs.put(None)
+        join(self._control)  # first, because a handshake under way opens a run
+        with self._guard:
+            lanes = list(self._lanes.values())
+        for lane in lanes:
+            lane.jobs.put(lambda lane=lane: self._suspend(lane))  # type: ignore[misc]
+            lane.jobs.put(None)
+        for lane in lanes:
+            join(lane)
         for lane in lanes:
             if lane.thread.is_alive():
                 self._suspend(lane, wait=0.5)
