@@ -52,7 +52,7 @@ from .jetstream_api import (
     StreamInfo,
     is_temporary,
 )
-from .opened import BackendError, Opened
+from .opened import BackendError
 
 if TYPE_CHECKING:
     from nats.aio.client import Client
@@ -164,6 +164,13 @@ def nesting(prefix: str, others: Iterable[str] = ()) -> list[str]:
     return notes
 
 
+class Bound(NamedTuple):
+    """As `Opened`, with all that this store offers."""
+
+    store: "JetStreamStore"
+    fingerprint: str
+
+
 async def bind(
     nc: "Client",
     options: JetStreamOptions,
@@ -172,7 +179,7 @@ async def bind(
     context_name: str | None = None,
     domain: str | None = None,
     api_prefix: str | None = None,
-) -> Opened:
+) -> Bound:
     """Bind to the bucket over a connection that stays the caller's. Never creates or changes a bucket.
 
     Takes at most ten seconds. `context_name` is for the commands in remedies; `domain` or `api_prefix`
@@ -194,13 +201,14 @@ async def bind(
         blind=options.no_require_read_before_update,
     )
     identifying = json.dumps([bucket, prefix, info.created]).encode()
-    return Opened(store, "jetstream:" + hashlib.blake2b(identifying, digest_size=16).hexdigest())
+    return Bound(store, "jetstream:" + hashlib.blake2b(identifying, digest_size=16).hexdigest())
 
 
 class Connected(NamedTuple):
     """An open store and its connection, which the caller owns."""
 
-    opened: Opened
+    store: "JetStreamStore"
+    fingerprint: str
     close: Callable[[], Coroutine[Any, Any, None]]
     """Closes the connection within two seconds, whatever the broker does."""
     ports: tuple[int, ...]
@@ -226,7 +234,7 @@ async def open_jetstream(options: JetStreamOptions, *, identity: str, context: s
         await nats_context.close(nc)
 
     try:
-        opened = await bind(
+        store, fingerprint = await bind(
             nc,
             options,
             identity=identity,
@@ -237,7 +245,7 @@ async def open_jetstream(options: JetStreamOptions, *, identity: str, context: s
     except BaseException:
         await close()
         raise
-    return Connected(opened, close, nats_context.ports(loaded, nc))
+    return Connected(store, fingerprint, close, nats_context.ports(loaded, nc))
 
 
 def add_command(bucket: str, context_name: str | None) -> str:
@@ -449,6 +457,17 @@ class JetStreamStore:
         if scope is not None and (existed or scope.revision(key) is not None):
             scope.drop(key, "deleted")
         return existed
+
+    async def delete_revision(self, key: str, revision: str) -> bool:
+        """See `contract.Removing`."""
+        validate_key(key)
+        deadline = _deadline()
+        expected = await self._expected(revision, deadline)
+        message = await self._last(self._root + key, deadline)
+        if expected is None or message is None or not _is_value(message) or message.sequence != expected:
+            return False
+        parse(message.data)
+        return await self._swap(key, _MARKER, expected, deadline) is not None
 
     # Authority
 

@@ -25,6 +25,7 @@ _PROTOCOL_VERSION: Final = "2025-11-25"
 _STOP_SECONDS: Final = 20.0
 """How long a sidecar may take to end once its pipe is closed; it gives calls in flight less than that itself."""
 
+_REFUSED: Final = -32000
 _RUN: Final = "memory-sidecar/run"
 _UNSAVED: Final = "memory-sidecar/unsaved"
 
@@ -59,8 +60,9 @@ class Run:
 
     __memory_private__: Final = True
 
-    def __init__(self, connection: Connection, opened: Mapping[str, Any]) -> None:
+    def __init__(self, connection: Connection, opened: Mapping[str, Any], open_runs: set[str]) -> None:
         self._connection = connection
+        self._open_runs = open_runs
         self._ended = False
         self.id: str = opened["run"]
         self.resumed: bool = opened["resumed"]
@@ -101,6 +103,7 @@ class Run:
     async def _end(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
         ended = await self._connection.request(method, {"run": self.id, **params})
         self._ended = True
+        self._open_runs.discard(self.id)
         self.unsaved = ended.get("_meta", {}).get(_UNSAVED)
         self.scope = ended["scope"]
         return self.scope
@@ -118,6 +121,7 @@ class MemorySidecar:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
+        self._runs: set[str] = set()
 
     @classmethod
     @asynccontextmanager
@@ -171,7 +175,7 @@ class MemorySidecar:
                         failure = error
                     with anyio.CancelScope(shield=True):
                         await _stop(process)
-                    tasks.cancel_scope.cancel()
+                    connection.close()
             finally:
                 with anyio.CancelScope(shield=True):
                     await process.aclose()
@@ -197,10 +201,18 @@ class MemorySidecar:
         Raises:
             RequestRefusedError: the run cannot be opened so; the text says why.
         """
-        params: dict[str, Any] = {"run": run or f"run-{uuid.uuid4().hex}", "resume": resume}
+        name = run or f"run-{uuid.uuid4().hex}"
+        params: dict[str, Any] = {"run": name, "resume": resume}
         if scope is not None:
             params["scope"] = scope
-        opened = Run(self._connection, await self._connection.request("memory-sidecar/run/open", params))
+        if name in self._runs:
+            raise RequestRefusedError(_REFUSED, f"run {name} is open already; use it, or end it first")
+        self._runs.add(name)
+        try:
+            opened = Run(self._connection, await self._open(params), self._runs)
+        except BaseException:
+            self._runs.discard(name)
+            raise
         try:
             yield opened
         except BaseException:
@@ -208,6 +220,15 @@ class MemorySidecar:
                 await opened._leave()  # noqa: SLF001 - the block is the run's own
             raise
         await opened._leave()  # noqa: SLF001
+
+    async def _open(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        try:
+            return await self._connection.request("memory-sidecar/run/open", params)
+        except anyio.get_cancelled_exc_class():
+            # It may be open by now, or about to be. Once this is answered, whatever the answer, it is not.
+            with anyio.move_on_after(_STOP_SECONDS, shield=True), suppress(SidecarError):
+                await self._connection.request("memory-sidecar/run/suspend", {"run": params["run"]})
+            raise
 
     async def runs(self) -> list[dict[str, Any]]:
         """All runs in the journal directory: `run`, `state`, `created` and `updated` of each."""
