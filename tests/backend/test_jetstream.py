@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from nats.aio.client import Client
 from nats.js.api import KeyValueConfig
 from tests.support.broker import (
@@ -22,8 +24,8 @@ from tests.support.broker import (
     until,
 )
 
-from memory_sidecar.backend.jetstream import JetStreamOptions, bind, nesting
-from memory_sidecar.backend.opened import BackendError, Opened
+from memory_sidecar.backend.jetstream import Bound, JetStreamOptions, _Attempt, _Document, bind, nesting
+from memory_sidecar.backend.opened import BackendError
 from memory_sidecar.store.contract import Entry, Item, Store
 from memory_sidecar.store.document import UNREADABLE, serialize
 from memory_sidecar.store.errors import (
@@ -63,7 +65,7 @@ async def bucket(nc: Client) -> str:
     return await add_bucket(nc)
 
 
-async def open_store(nc: Client, bucket: str, prefix: str | None = None, **options: Any) -> Opened:
+async def open_store(nc: Client, bucket: str, prefix: str | None = None, **options: Any) -> Bound:
     return await bind(nc, JetStreamOptions(bucket, prefix, **options), identity="agent")
 
 
@@ -93,6 +95,9 @@ async def test_missing_bucket_is_refused_with_the_command_that_makes_it(nc: Clie
         ({"discard": "old", "max_bytes": 100_000_000}, "discards its oldest values beyond 100000000 bytes"),
         ({"discard_new_per_subject": True}, "refuses overwrites"),
         ({"retention": "workqueue"}, "removes values"),
+        ({"subjects": ["elsewhere.>"]}, "only has the name"),
+        ({"no_ack": True}, "confirms no writes"),
+        ({"allow_msg_counter": True, "discard": "old"}, "holds counters"),
     ],
 )
 async def test_bucket_that_would_lose_memories_is_refused(nc: Client, changes: dict[str, Any], words: str) -> None:
@@ -302,6 +307,21 @@ async def test_a_bucket_that_the_python_client_made_will_do(nc: Client) -> None:
     assert await store.read("k") == Entry("d", "c")
 
 
+@given(st.text(max_size=600), st.booleans())
+def test_no_legal_entry_outgrows_the_documented_cap(description: str, full: bool) -> None:
+    content = "x" * (MAX_CONTENT_BYTES if full else 0)
+    try:
+        document = _Document("k", description, content)
+    except InvalidError:
+        return
+    newest = 2**63
+    attempt = _Attempt("s" * 700, newest, created="", newest=newest, begun=0.0)
+    for guard in (None, newest):
+        headers = document.headers | attempt.headers("$KV." + "b" * 200 + "." + "p" * 200 + ".", guard)
+        lines = sum(len(f"{name}: {value}\r\n".encode()) for name, value in headers.items())
+        assert len("NATS/1.0\r\n\r\n") + lines + len(document.data) <= MAX_ENTRY_BYTES
+
+
 async def test_unreadable_values_hide_nothing_and_are_left_alone(store: Store, nc: Client, bucket: str) -> None:
     big = await add_bucket(nc, max_msg_size=-1)
     for where in (bucket, big):
@@ -397,6 +417,19 @@ async def test_delete_markers_of_others_are_understood(store: Store, nc: Client,
             await store.update(key, "d", "x", scope=scope)
         await store.create(key, "d", "again")
         assert await store.delete(key)
+
+
+async def test_only_the_revision_that_was_copied_is_removed(nc: Client, bucket: str) -> None:
+    store = (await open_store(nc, bucket)).store
+    await store.create("k", "d", "1", scope=(scope := Scope()))
+    first = scope.revision("k") or ""
+    await store.update("k", "d", "2", scope=scope)
+    assert not await store.delete_revision("k", first)
+    assert not await store.delete_revision("k", "made up")
+    assert (await store.read("k")).content == "2"
+    assert await store.delete_revision("k", scope.revision("k") or "")
+    assert not await store.delete_revision("k", scope.revision("k") or "")
+    assert await store.list() == []
 
 
 async def test_purged_key_counts_as_changed(store: Store, nc: Client, bucket: str) -> None:

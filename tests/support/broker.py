@@ -105,11 +105,13 @@ class Broker:
     def frozen(self) -> Iterator[None]:
         """Alive but silent: connections stay, answers don't come."""
         assert self._process is not None
-        self._process.send_signal(signal.SIGSTOP)
+        process = self._process
+        process.send_signal(signal.SIGSTOP)
         try:
+            eventually(lambda: _is_stopped(process.pid), "the server stands still")
             yield
         finally:
-            self._process.send_signal(signal.SIGCONT)
+            process.send_signal(signal.SIGCONT)
 
     def _listens(self) -> bool:
         assert self._process is not None
@@ -120,6 +122,14 @@ class Broker:
                 return not self._greets or connection.recv(4) == b"INFO"
         except OSError:
             return False
+
+
+def _is_stopped(pid: int) -> bool:
+    """Whether every thread is: the signal takes a moment to reach them all."""
+    return all(
+        Path(f"/proc/{pid}/task/{task}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+        for task in os.listdir(f"/proc/{pid}/task")
+    )
 
 
 @contextmanager

@@ -52,7 +52,7 @@ from .jetstream_api import (
     StreamInfo,
     is_temporary,
 )
-from .opened import BackendError, Opened
+from .opened import BackendError
 
 if TYPE_CHECKING:
     from nats.aio.client import Client
@@ -164,6 +164,13 @@ def nesting(prefix: str, others: Iterable[str] = ()) -> list[str]:
     return notes
 
 
+class Bound(NamedTuple):
+    """As `Opened`, with all that this store offers."""
+
+    store: "JetStreamStore"
+    fingerprint: str
+
+
 async def bind(
     nc: "Client",
     options: JetStreamOptions,
@@ -172,7 +179,7 @@ async def bind(
     context_name: str | None = None,
     domain: str | None = None,
     api_prefix: str | None = None,
-) -> Opened:
+) -> Bound:
     """Bind to the bucket over a connection that stays the caller's. Never creates or changes a bucket.
 
     Takes at most ten seconds. `context_name` is for the commands in remedies; `domain` or `api_prefix`
@@ -194,13 +201,14 @@ async def bind(
         blind=options.no_require_read_before_update,
     )
     identifying = json.dumps([bucket, prefix, info.created]).encode()
-    return Opened(store, "jetstream:" + hashlib.blake2b(identifying, digest_size=16).hexdigest())
+    return Bound(store, "jetstream:" + hashlib.blake2b(identifying, digest_size=16).hexdigest())
 
 
 class Connected(NamedTuple):
     """An open store and its connection, which the caller owns."""
 
-    opened: Opened
+    store: "JetStreamStore"
+    fingerprint: str
     close: Callable[[], Coroutine[Any, Any, None]]
     """Closes the connection within two seconds, whatever the broker does."""
     ports: tuple[int, ...]
@@ -226,7 +234,7 @@ async def open_jetstream(options: JetStreamOptions, *, identity: str, context: s
         await nats_context.close(nc)
 
     try:
-        opened = await bind(
+        store, fingerprint = await bind(
             nc,
             options,
             identity=identity,
@@ -237,7 +245,7 @@ async def open_jetstream(options: JetStreamOptions, *, identity: str, context: s
     except BaseException:
         await close()
         raise
-    return Connected(opened, close, nats_context.ports(loaded, nc))
+    return Connected(store, fingerprint, close, nats_context.ports(loaded, nc))
 
 
 def add_command(bucket: str, context_name: str | None) -> str:
@@ -305,7 +313,7 @@ def _check_bucket(bucket: str, config: Mapping[str, Any], context_name: str | No
     """Refuse what would lose or refuse memories behind the agents' back."""
     context = f" --context {context_name}" if context_name else ""
     edit = f"nats{context} stream edit KV_{bucket}"
-    for what, remedy in (*_losses(config), *_obstacles(config)):
+    for what, remedy in (*_losses(config), *_obstacles(bucket, config)):
         how = remedy.format(edit=edit, anew=add_command(bucket, context_name))
         raise BackendError(f'KV bucket "{bucket}" {what}; {how}')
 
@@ -332,7 +340,7 @@ def _losses(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "removes values once they were consumed", "make another bucket with: {anew}"
 
 
-def _obstacles(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _obstacles(bucket: str, config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Settings under which legal memories could not be stored or found again, with the remedy."""
     if 0 < int(config.get("max_msg_size") or 0) < MAX_ENTRY_BYTES:
         yield (
@@ -344,6 +352,12 @@ def _obstacles(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             "is a mirror, which lags behind its origin and cannot be written",
             "name the origin in harness.memory.options.bucket",
         )
+    elif f"$KV.{bucket}.>" not in (config.get("subjects") or ()):
+        yield "is a stream that only has the name of one", "make a bucket of another name with nats kv add"
+    if config.get("no_ack"):
+        yield "confirms no writes (no_ack)", "turn that off with: {edit} --ack"
+    if config.get("allow_msg_counter"):
+        yield "holds counters, not values (allow_msg_counter)", "make another bucket with: {anew}"
     if config.get("discard_new_per_subject"):
         yield "refuses overwrites once a key has its full history", "make another bucket with: {anew}"
     if config.get("sealed"):
@@ -444,12 +458,14 @@ class JetStreamStore:
         return existed
 
     async def delete_revision(self, key: str, revision: str) -> bool:
-        """As `store.contract.Removing` promises."""
+        """See `contract.Removing`."""
         validate_key(key)
         deadline = _deadline()
         expected = await self._expected(revision, deadline)
-        if expected is None:
+        message = await self._last(self._root + key, deadline)
+        if expected is None or message is None or not _is_value(message) or message.sequence != expected:
             return False
+        parse(message.data)
         return await self._swap(key, _MARKER, expected, deadline) is not None
 
     # Authority
@@ -525,7 +541,7 @@ class JetStreamStore:
             OutcomeUnknownError: an attempt was sent, and nothing that is stored tells whether it was applied.
             UnavailableError, StoreFullError: surely nothing was stored.
         """
-        attempt = _Attempt(self._root + key, expected, created=self._created, newest=self._newest)
+        attempt = _Attempt(self._root + key, expected, created=self._created, newest=self._newest, begun=_now())
         while True:
             headers = document.headers | attempt.headers(self._root, guard)
             try:
@@ -696,7 +712,7 @@ class _Attempt:
     """One write, however often it has to be sent. Sent twice it is still applied once: the first changes what the
     second expects."""
 
-    def __init__(self, subject: str, expected: int, *, created: str, newest: int) -> None:
+    def __init__(self, subject: str, expected: int, *, created: str, newest: int, begun: float) -> None:
         self.subject = subject
         self.expected = expected
         self.created = created
@@ -706,7 +722,7 @@ class _Attempt:
         self.unsure = False
         """Whether some attempt may have been applied without our hearing of it."""
         self.refusals = 0
-        self.begun = _now()
+        self.begun = begun
 
     def headers(self, root: str, guard: int | None) -> dict[str, str]:
         if guard is None:
