@@ -100,10 +100,7 @@ class Journal:
 
     def _adopt(self, descriptor: int) -> Replayed | None:
         if not files.try_lock(descriptor, patience=_LOOK):
-            raise RunBusyError(
-                f"run {self._name.removesuffix('.jsonl')} is open in another process; "
-                "end that one first, or use another run id"
-            )
+            raise self._busy()
         status = os.fstat(descriptor)
         if status.st_nlink == 0:  # removed between opening and locking
             files.close(descriptor)
@@ -121,14 +118,23 @@ class Journal:
         self._torn = status.st_size > self._length
         return found
 
+    def _busy(self) -> RunBusyError:
+        return RunBusyError(
+            f"run {self._name.removesuffix('.jsonl')} is open in another process; "
+            "end that one first, or use another run id"
+        )
+
     def start(self, records: Sequence[Record]) -> None:
         """Make the file of a new run, with `records` after its first one.
 
         Raises:
+            RunBusyError: another process made it at the same time.
             JournalError: it cannot be made, for another reason than a full disk (which may yet free up).
         """
         self.append(records, durable=bool(records))
         problem = self._problem
+        if problem is not None and problem.errno in (errno.EBUSY, errno.EEXIST):
+            raise self._busy() from problem
         if problem is not None and problem.errno not in _FULL:
             raise JournalError(
                 f"cannot write the journal {self._path}: {problem.strerror}; "
@@ -193,7 +199,10 @@ class Journal:
             self._waiting.insert(0, self._snapshot())
         files.make_private_directory(self._directory)
         descriptor = files.create_exclusively(self._path, None)
-        files.try_lock(descriptor, patience=_LOOK)  # nobody else can want a file this new for long
+        if not files.try_lock(descriptor, patience=_LOOK):
+            # Another process found the file before this one had locked it, and holds the run now.
+            files.close(descriptor)
+            raise BlockingIOError(errno.EBUSY, os.strerror(errno.EBUSY), self._path)
         self._descriptor, self._length, self._seq = descriptor, 0, 1
         self._torn = self._name_flushed = False
         return descriptor
