@@ -7,6 +7,7 @@ that authority is not saved, and the next append tries again.
 
 import errno
 import os
+import stat
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -82,29 +83,30 @@ class Journal:
             JournalError: it is damaged (nothing is touched then) or cannot be read.
         """
         try:
-            descriptor = files.open_regular(self._path, None, os.O_RDWR)
-            if descriptor is None:
-                if os.path.lexists(self._path):
-                    raise JournalError(f"{self._path} is not a regular file; remove it or use another run id")
-                return None
-            try:
-                return self._adopt(descriptor)
-            except BaseException:
-                if self._descriptor is None:
+            while (descriptor := files.open_regular(self._path, None, os.O_RDWR)) is not None:
+                try:
+                    if not files.try_lock(descriptor, patience=_LOOK):
+                        raise self._busy()
+                    status = os.fstat(descriptor)
+                    if status.st_nlink:
+                        return self._adopt(descriptor, status)
+                except BaseException:
                     files.close(descriptor)
-                raise
+                    raise
+                files.close(descriptor)  # removed between opening and locking: look again
+            try:
+                status = os.lstat(self._path)
+            except FileNotFoundError:
+                return None
         except OSError as error:
             raise JournalError(
                 f"cannot open the journal {self._path}: {error.strerror}; check its permissions or --journal-dir"
             ) from error
+        if stat.S_ISREG(status.st_mode):
+            raise self._busy()  # made a moment ago, by who is opening it
+        raise JournalError(f"{self._path} is not a regular file; remove it or use another run id")
 
-    def _adopt(self, descriptor: int) -> Replayed | None:
-        if not files.try_lock(descriptor, patience=_LOOK):
-            raise self._busy()
-        status = os.fstat(descriptor)
-        if status.st_nlink == 0:  # removed between opening and locking
-            files.close(descriptor)
-            return self.open()
+    def _adopt(self, descriptor: int, status: os.stat_result) -> Replayed | None:
         try:
             found = replay(files.read_up_to(descriptor, status.st_size))
         except DamagedError as error:
