@@ -9,9 +9,9 @@ import asyncio
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError, ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
-from ..store.contract import Entry, Info, Item, Store
+from ..store.contract import Entry, Info, Item, Removing, Store
 from ..store.errors import UnavailableError
 from .opened import Opened
 
@@ -133,6 +133,10 @@ class _Calls:
     async def delete(self, key: str, *, scope: "Scope | None" = None) -> bool:
         existed: bool = self._run(self._store.delete(key, scope=scope))
         return existed
+
+    async def delete_revision(self, key: str, revision: str) -> bool:
+        removed: bool = self._run(cast("Removing", self._store).delete_revision(key, revision))
+        return removed
 
 
 def _closed() -> UnavailableError:

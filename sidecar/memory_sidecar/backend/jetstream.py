@@ -311,16 +311,15 @@ def _check_bucket(bucket: str, config: Mapping[str, Any], context_name: str | No
 
 
 def _losses(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Settings under which stored memories could silently vanish, with the remedy."""
+    """Settings under which stored memories could silently vanish, with the remedy.
+
+    That single messages may expire (`allow_msg_ttl`, which some clients set on every bucket they make) is none:
+    only a message whose own writer asked for it does, and none of ours ever does.
+    """
     if config.get("max_age"):
         yield (
             "has a TTL, so stored memories would silently expire",
             "remove it with: {edit} --max-age=0s",
-        )
-    if config.get("allow_msg_ttl"):
-        yield (
-            "lets single values expire (allow_msg_ttl), so stored memories could silently vanish",
-            "it cannot be turned off, so make another bucket with: {anew}",
         )
     if config.get("discard", "old") == "old":
         for limit, name in (("max_msgs", "messages"), ("max_bytes", "bytes")):
@@ -443,6 +442,15 @@ class JetStreamStore:
         if scope is not None and (existed or scope.revision(key) is not None):
             scope.drop(key, "deleted")
         return existed
+
+    async def delete_revision(self, key: str, revision: str) -> bool:
+        """As `store.contract.Removing` promises."""
+        validate_key(key)
+        deadline = _deadline()
+        expected = await self._expected(revision, deadline)
+        if expected is None:
+            return False
+        return await self._swap(key, _MARKER, expected, deadline) is not None
 
     # Authority
 
