@@ -403,6 +403,19 @@ def test_a_torn_last_line_is_cut_off_before_anything_is_added(base: Path, guard:
         assert list(sidecar.open("monday")["scope"]["keys"]) == ["plan"]
 
 
+def test_a_torn_line_longer_than_what_follows_leaves_nothing_behind(base: Path, guard: tuple[str, str]) -> None:
+    journal = small_journal(base, guard)
+    whole = journal.read_bytes()
+    journal.write_bytes(whole + b'{"seq":3,"type":"scope","keys":{"' + b"x" * 5000)
+    with launched(base, *guard) as sidecar:
+        assert list(sidecar.open("monday")["scope"]["keys"]) == ["plan"]
+        assert journal.read_bytes().startswith(whole)
+        assert b"xxx" not in journal.read_bytes()
+        sidecar.kill()
+    with launched(base, *guard) as sidecar:
+        assert sidecar.open("monday")["resumed"] is True
+
+
 def test_a_journal_torn_in_its_first_line_starts_anew(base: Path, guard: tuple[str, str]) -> None:
     journal = small_journal(base, guard)
     first = journal.read_bytes().splitlines(keepends=True)[0]
@@ -648,14 +661,17 @@ def test_a_journal_deleted_under_its_run_is_made_again(base: Path, guard: tuple[
         assert sorted(sidecar.open(journal.stem)["scope"]["keys"]) == ["one", "two"]
 
 
-def test_a_journal_directory_deleted_under_a_run_costs_no_memory(base: Path) -> None:
-    with launched(base, *MONDAY) as sidecar:
+@pytest.mark.parametrize("lockdown", ["auto", "off"])
+def test_a_journal_directory_deleted_under_a_run_costs_no_memory(base: Path, lockdown: str) -> None:
+    with launched(base, "--lockdown", lockdown, *MONDAY, umask=0) as sidecar:
         sidecar.write("one", "x")
         shutil.rmtree(base / "runs")
         # A locked process may have lost the right to make it again; then it says so, and memory works all the same.
         answer = sidecar.call("memory_write", {"key": "two", "description": "d", "content": "c"})
         assert answer["structuredContent"]["written"]
         saved = UNSAVED not in answer["_meta"]
+        assert saved or lockdown == "auto"
+        assert not saved or (base / "runs").stat().st_mode & 0o777 == 0o700
         sidecar.kill()
     with launched(base) as sidecar:
         assert sorted(sidecar.open("monday")["scope"]["keys"]) == (["one", "two"] if saved else [])
@@ -699,6 +715,8 @@ def test_two_sidecars_that_race_for_a_run_never_both_get_it(base: Path) -> None:
                 racer.send(message)
             answers = [racer.answer(message) for racer, message in zip(racers, messages, strict=True)]
             assert sorted("result" in answer for answer in answers) == [False, False, False, True]
+            for answer in answers:
+                assert "result" in answer or "another process" in answer["error"]["message"]
 
 
 def test_records_are_those_of_the_published_schema(base: Path, guard: tuple[str, str]) -> None:

@@ -426,7 +426,7 @@ def test_a_harness_that_stops_reading_cannot_keep_it_from_ending(
         full = fcntl.fcntl(sidecar.process.stdout, fcntl.F_GETPIPE_SZ)
         until(lambda: pending(sidecar.process.stdout) == full, "the pipe is full")
         end(sidecar)
-        assert sidecar.wait() == 0
+        assert sidecar.wait(10) == 0  # well before it gives up on calls that are still being served
     with launched(tmp_path) as sidecar:
         assert sidecar.states() == {"monday": "suspended"}
 

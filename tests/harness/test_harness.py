@@ -296,6 +296,7 @@ async def test_a_cancelled_block_suspends_its_run(tmp_path: Path) -> None:
             await run.call("memory_write", NOTE)
             scope.cancel()
             await anyio.sleep_forever()
+    assert list(run.scope["keys"]) == ["plan"]  # the suspend was answered
     async with launch(tmp_path) as memory:
         assert [found["state"] for found in await memory.runs()] == ["suspended"]
 
