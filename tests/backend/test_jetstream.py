@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from nats.aio.client import Client
+from nats.js.api import KeyValueConfig
 from tests.support.broker import (
     Broker,
     add_bucket,
@@ -23,8 +24,8 @@ from tests.support.broker import (
     until,
 )
 
-from memory_sidecar.backend.jetstream import Bound, JetStreamOptions, _Attempt, _Document, bind, nesting
-from memory_sidecar.backend.opened import BackendError
+from memory_sidecar.backend.jetstream import JetStreamOptions, _Attempt, _Document, bind, nesting
+from memory_sidecar.backend.opened import BackendError, Opened
 from memory_sidecar.store.contract import Entry, Item, Store
 from memory_sidecar.store.document import UNREADABLE, serialize
 from memory_sidecar.store.errors import (
@@ -64,7 +65,7 @@ async def bucket(nc: Client) -> str:
     return await add_bucket(nc)
 
 
-async def open_store(nc: Client, bucket: str, prefix: str | None = None, **options: Any) -> Bound:
+async def open_store(nc: Client, bucket: str, prefix: str | None = None, **options: Any) -> Opened:
     return await bind(nc, JetStreamOptions(bucket, prefix, **options), identity="agent")
 
 
@@ -92,7 +93,6 @@ async def test_missing_bucket_is_refused_with_the_command_that_makes_it(nc: Clie
         ({"max_msg_size": 65536}, "caps values at 65536 bytes, below the 69600"),
         ({"discard": "old", "max_msgs": 10}, "discards its oldest values beyond 10 messages"),
         ({"discard": "old", "max_bytes": 100_000_000}, "discards its oldest values beyond 100000000 bytes"),
-        ({"allow_msg_ttl": True}, "lets single values expire"),
         ({"discard_new_per_subject": True}, "refuses overwrites"),
         ({"retention": "workqueue"}, "removes values"),
         ({"subjects": ["elsewhere.>"]}, "only has the name"),
@@ -315,6 +315,13 @@ def test_no_legal_entry_outgrows_the_documented_cap(description: str, full: bool
         assert len("NATS/1.0\r\n\r\n") + lines + len(document.data) <= MAX_ENTRY_BYTES
 
 
+async def test_a_bucket_that_the_python_client_made_will_do(nc: Client) -> None:
+    await nc.jetstream().create_key_value(KeyValueConfig("made-in-python", history=1, max_value_size=MAX_ENTRY_BYTES))
+    store = (await open_store(nc, "made-in-python", "p")).store
+    await store.create("k", "d", "c")
+    assert await store.read("k") == Entry("d", "c")
+
+
 async def test_unreadable_values_hide_nothing_and_are_left_alone(store: Store, nc: Client, bucket: str) -> None:
     big = await add_bucket(nc, max_msg_size=-1)
     for where in (bucket, big):
@@ -413,7 +420,7 @@ async def test_delete_markers_of_others_are_understood(store: Store, nc: Client,
 
 
 async def test_only_the_revision_that_was_copied_is_removed(nc: Client, bucket: str) -> None:
-    store = (await open_store(nc, bucket)).store
+    store: Any = (await open_store(nc, bucket)).store
     await store.create("k", "d", "1", scope=(scope := Scope()))
     first = scope.revision("k") or ""
     await store.update("k", "d", "2", scope=scope)
@@ -422,6 +429,7 @@ async def test_only_the_revision_that_was_copied_is_removed(nc: Client, bucket: 
     assert (await store.read("k")).content == "2"
     assert await store.delete_revision("k", scope.revision("k") or "")
     assert not await store.delete_revision("k", scope.revision("k") or "")
+    assert not await store.delete_revision("k", "3"), "that is where the mark of the deletion stands"
     assert await store.list() == []
 
 

@@ -11,7 +11,6 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -109,12 +108,6 @@ def damaged_journal(place: Place) -> Start:
     return Start(list(place.options), run="monday")
 
 
-JETSTREAM = (
-    'the NATS context "nowhere" does not exist; make it with: nats context add nowhere'
-    if find_spec("memory_sidecar.backend.jetstream")
-    else "the jetstream backend is not part of this version"
-)
-
 CASES: dict[str, tuple[Setup, str, str]] = {
     "bad YAML": (config("harness: {memory: [\n"), "this is not valid YAML", "mend that line"),
     "not YAML at all": (config(b"\x00\x01\x02"), "check that --config names the right file", "this is not YAML text"),
@@ -140,8 +133,8 @@ CASES: dict[str, tuple[Setup, str, str]] = {
             "nats_context: nowhere\nidentity: bot\n"
             "harness: {memory: {enabled: true, backend: jetstream, options: {bucket: shared}}}\n"
         ),
-        JETSTREAM,
-        "wrong  broker",
+        "make it with: nats context add nowhere",
+        'the NATS context "nowhere" does not exist',
     ),
     "missing config": (missing_config, "No such file or directory; check --config", "nowhere.yaml"),
     "directory for a config": (directory_for_config, "Is a directory; check --config", "Is a directory"),

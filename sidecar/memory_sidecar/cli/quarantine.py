@@ -18,13 +18,13 @@ configuration, the memory or a directory cannot be used.
 import argparse
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 from .. import files
 from ..assemble import default_journal_dir
 from ..plain import visible
 from ..run.records import timestamp
-from ..store.contract import Entry
+from ..store.contract import Entry, Removing
 from ..store.errors import InvalidError, KeyNotFoundError, UnreadableError
 from ..store.scope import Scope
 from .exporting import save
@@ -168,13 +168,8 @@ def _keep(memory: Memory, note: Note, revision: str, reason: str, directory: str
 
 
 def _remove(memory: Memory, key: str, revision: str) -> bool:
-    delete_revision = getattr(memory.store, "delete_revision", None)
-    if delete_revision is not None:
-        return bool(memory.drive(delete_revision(key, revision)))
-    # Such a store offers less: look once more, as late as possible.
-    scope = Scope()
-    memory.read(key, scope)
-    return scope.revision(key) == revision and bool(memory.drive(memory.store.delete(key)))
+    # Every backend that can be configured offers it.
+    return bool(memory.drive(cast("Removing", memory.store).delete_revision(key, revision)))
 
 
 # --- out -------------------------------------------------------------------------------------------------------
