@@ -193,14 +193,14 @@ def test_secrets_stay_out_of_what_is_shown() -> None:
 async def works(home: Path, broker: Broker, capfd: pytest.CaptureFixture[str], **fields: Any) -> None:
     """A note goes there and back through a context of these fields."""
     save(home, "c", **({"url": broker.url} | fields))
-    opened = await open_jetstream(JetStreamOptions("b"), identity="agent", context="c")
+    opened, close, _ = await open_jetstream(JetStreamOptions("b"), identity="agent", context="c")
     try:
         await opened.store.create("k", "d", "c")
         assert await opened.store.read("k") == Entry("d", "c")
         assert len(await opened.store.list()) == 1
         assert await opened.store.delete("k")
     finally:
-        await opened.close()
+        await close()
     output = capfd.readouterr()
     assert output.out + output.err == ""
 
@@ -297,7 +297,7 @@ async def test_expired_user_comes_back_with_renewed_credentials(home: Path, tmp_
             await add_bucket(nc, "b")
         renew(2)
         save(home, "c", url=broker.url, creds=str(creds))
-        opened = await open_jetstream(JetStreamOptions("b"), identity="agent", context="c")
+        opened, close, _ = await open_jetstream(JetStreamOptions("b"), identity="agent", context="c")
         await opened.store.create("k", "d", "c")
 
         async def shut_out() -> bool:
@@ -317,7 +317,7 @@ async def test_expired_user_comes_back_with_renewed_credentials(home: Path, tmp_
                 return False
 
         await until(back, "the renewed user is let in")
-        await opened.close()
+        await close()
 
 
 @pytest.mark.anyio

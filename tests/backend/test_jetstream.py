@@ -24,8 +24,8 @@ from tests.support.broker import (
     until,
 )
 
-from memory_sidecar.backend.jetstream import Bound, JetStreamOptions, _Attempt, _Document, bind, nesting
-from memory_sidecar.backend.opened import BackendError
+from memory_sidecar.backend.jetstream import JetStreamOptions, _Attempt, _Document, bind, nesting
+from memory_sidecar.backend.opened import BackendError, Opened
 from memory_sidecar.store.contract import Entry, Item, Store
 from memory_sidecar.store.document import UNREADABLE, serialize
 from memory_sidecar.store.errors import (
@@ -65,7 +65,7 @@ async def bucket(nc: Client) -> str:
     return await add_bucket(nc)
 
 
-async def open_store(nc: Client, bucket: str, prefix: str | None = None, **options: Any) -> Bound:
+async def open_store(nc: Client, bucket: str, prefix: str | None = None, **options: Any) -> Opened:
     return await bind(nc, JetStreamOptions(bucket, prefix, **options), identity="agent")
 
 
@@ -300,13 +300,6 @@ async def test_full_entry_with_the_worst_description_fits(nc: Client, bucket: st
     assert await store.list() == [Item("k" * 200, description)]
 
 
-async def test_a_bucket_that_the_python_client_made_will_do(nc: Client) -> None:
-    await nc.jetstream().create_key_value(KeyValueConfig("made-in-python", history=1, max_value_size=MAX_ENTRY_BYTES))
-    store = (await open_store(nc, "made-in-python", "p")).store
-    await store.create("k", "d", "c")
-    assert await store.read("k") == Entry("d", "c")
-
-
 @given(st.text(max_size=600), st.booleans())
 def test_no_legal_entry_outgrows_the_documented_cap(description: str, full: bool) -> None:
     content = "x" * (MAX_CONTENT_BYTES if full else 0)
@@ -320,6 +313,13 @@ def test_no_legal_entry_outgrows_the_documented_cap(description: str, full: bool
         headers = document.headers | attempt.headers("$KV." + "b" * 200 + "." + "p" * 200 + ".", guard)
         lines = sum(len(f"{name}: {value}\r\n".encode()) for name, value in headers.items())
         assert len("NATS/1.0\r\n\r\n") + lines + len(document.data) <= MAX_ENTRY_BYTES
+
+
+async def test_a_bucket_that_the_python_client_made_will_do(nc: Client) -> None:
+    await nc.jetstream().create_key_value(KeyValueConfig("made-in-python", history=1, max_value_size=MAX_ENTRY_BYTES))
+    store = (await open_store(nc, "made-in-python", "p")).store
+    await store.create("k", "d", "c")
+    assert await store.read("k") == Entry("d", "c")
 
 
 async def test_unreadable_values_hide_nothing_and_are_left_alone(store: Store, nc: Client, bucket: str) -> None:
@@ -420,7 +420,7 @@ async def test_delete_markers_of_others_are_understood(store: Store, nc: Client,
 
 
 async def test_only_the_revision_that_was_copied_is_removed(nc: Client, bucket: str) -> None:
-    store = (await open_store(nc, bucket)).store
+    store: Any = (await open_store(nc, bucket)).store
     await store.create("k", "d", "1", scope=(scope := Scope()))
     first = scope.revision("k") or ""
     await store.update("k", "d", "2", scope=scope)
@@ -429,6 +429,7 @@ async def test_only_the_revision_that_was_copied_is_removed(nc: Client, bucket: 
     assert (await store.read("k")).content == "2"
     assert await store.delete_revision("k", scope.revision("k") or "")
     assert not await store.delete_revision("k", scope.revision("k") or "")
+    assert not await store.delete_revision("k", "3"), "that is where the mark of the deletion stands"
     assert await store.list() == []
 
 

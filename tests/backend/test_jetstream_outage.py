@@ -248,9 +248,9 @@ async def test_opening_tells_that_the_broker_is_away(
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     async with connected(broker.url) as nc:
         await add_bucket(nc, "b")
-    opened = await open_jetstream(JetStreamOptions("b"), identity="agent", context="c")
+    opened, close, _ = await open_jetstream(JetStreamOptions("b"), identity="agent", context="c")
     await opened.store.create("k", "d", "c")
-    await opened.close()
+    await close()
     broker.stop()
     start = asyncio.get_running_loop().time()
     with pytest.raises(BackendError, match="cannot be reached") as refused:

@@ -9,7 +9,7 @@ import asyncio
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError, ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from ..store.contract import Entry, Info, Item, Removing, Store
 from ..store.errors import UnavailableError
@@ -42,13 +42,13 @@ class BrokerThread:
         lookups = ThreadPoolExecutor(2)
         self._loop.set_default_executor(lookups)
         try:
-            store, fingerprint, self._close_connection, self.ports = self._loop.run_until_complete(open_store())
+            opened, self._close_connection, self.ports = self._loop.run_until_complete(open_store())
         except BaseException:
             self._end()
             raise
         finally:
             lookups.shutdown(wait=True)
-        self.opened: Opened = Opened(_Calls(store, self.run), fingerprint)
+        self.opened: Opened = Opened(_Calls(opened.store, self.run), opened.fingerprint)
         """The store, whose coroutines never suspend: they block the calling thread."""
 
     def begin(self) -> None:
@@ -106,14 +106,10 @@ class BrokerThread:
         self._loop.close()
 
 
-class _Offered(Store, Removing, Protocol):
-    """A store that offers an operator what the contract leaves open."""
-
-
 class _Calls:
     """The `Store` that hands every call to the loop's thread and waits there where it was called."""
 
-    def __init__(self, store: "_Offered", run: Callable[[Coroutine[Any, Any, Any]], Any]) -> None:
+    def __init__(self, store: Store, run: Callable[[Coroutine[Any, Any, Any]], Any]) -> None:
         self._store = store
         self._run = run
 
@@ -139,8 +135,8 @@ class _Calls:
         return existed
 
     async def delete_revision(self, key: str, revision: str) -> bool:
-        existed: bool = self._run(self._store.delete_revision(key, revision))
-        return existed
+        removed: bool = self._run(cast("Removing", self._store).delete_revision(key, revision))
+        return removed
 
 
 def _closed() -> UnavailableError:

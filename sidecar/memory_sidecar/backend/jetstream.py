@@ -52,7 +52,7 @@ from .jetstream_api import (
     StreamInfo,
     is_temporary,
 )
-from .opened import BackendError
+from .opened import BackendError, Opened
 
 if TYPE_CHECKING:
     from nats.aio.client import Client
@@ -164,13 +164,6 @@ def nesting(prefix: str, others: Iterable[str] = ()) -> list[str]:
     return notes
 
 
-class Bound(NamedTuple):
-    """As `Opened`, with all that this store offers."""
-
-    store: "JetStreamStore"
-    fingerprint: str
-
-
 async def bind(
     nc: "Client",
     options: JetStreamOptions,
@@ -179,7 +172,7 @@ async def bind(
     context_name: str | None = None,
     domain: str | None = None,
     api_prefix: str | None = None,
-) -> Bound:
+) -> Opened:
     """Bind to the bucket over a connection that stays the caller's. Never creates or changes a bucket.
 
     Takes at most ten seconds. `context_name` is for the commands in remedies; `domain` or `api_prefix`
@@ -201,14 +194,13 @@ async def bind(
         blind=options.no_require_read_before_update,
     )
     identifying = json.dumps([bucket, prefix, info.created]).encode()
-    return Bound(store, "jetstream:" + hashlib.blake2b(identifying, digest_size=16).hexdigest())
+    return Opened(store, "jetstream:" + hashlib.blake2b(identifying, digest_size=16).hexdigest())
 
 
 class Connected(NamedTuple):
     """An open store and its connection, which the caller owns."""
 
-    store: "JetStreamStore"
-    fingerprint: str
+    opened: Opened
     close: Callable[[], Coroutine[Any, Any, None]]
     """Closes the connection within two seconds, whatever the broker does."""
     ports: tuple[int, ...]
@@ -234,7 +226,7 @@ async def open_jetstream(options: JetStreamOptions, *, identity: str, context: s
         await nats_context.close(nc)
 
     try:
-        store, fingerprint = await bind(
+        opened = await bind(
             nc,
             options,
             identity=identity,
@@ -245,7 +237,7 @@ async def open_jetstream(options: JetStreamOptions, *, identity: str, context: s
     except BaseException:
         await close()
         raise
-    return Connected(store, fingerprint, close, nats_context.ports(loaded, nc))
+    return Connected(opened, close, nats_context.ports(loaded, nc))
 
 
 def add_command(bucket: str, context_name: str | None) -> str:
@@ -458,7 +450,7 @@ class JetStreamStore:
         return existed
 
     async def delete_revision(self, key: str, revision: str) -> bool:
-        """See `contract.Removing`."""
+        """As `store.contract.Removing` promises."""
         validate_key(key)
         deadline = _deadline()
         expected = await self._expected(revision, deadline)
