@@ -18,13 +18,12 @@ from contextlib import suppress
 from queue import SimpleQueue
 from typing import Any, Final, NamedTuple
 
-from .. import files
-from ..log import log
+from .. import files, log
 from ..run.journal import JournalError
 from ..run.records import REASONS, Reason, is_run_id
 from ..run.runs import list_runs
 from ..run.session import RESUMES, HandedScope, Run, RunRefusedError, Setting
-from ..store.errors import StoreError
+from ..store.errors import OutcomeUnknownError, StoreError, UnavailableError, UnreadableError
 from ..tools.catalog import UnknownToolError
 from ..version import __version__
 from . import messages as m
@@ -54,6 +53,13 @@ _PIPE_GRACE: Final = 1.0
 """Seconds for answers nobody reads, once the session ends."""
 
 
+_WORDS: Final = {m.INVALID_PARAMS: "bad_request", m.REFUSED: "refused"}
+"""What the log calls an error of the protocol."""
+
+_FAILURES: Final = (UnavailableError.code, OutcomeUnknownError.code, UnreadableError.code)
+"""Outcomes that an operator can do something about. The others are the model's affair."""
+
+
 class StartError(Exception):
     """The service cannot start. The text is the full remedy; the harness gets it as the answer to `initialize`."""
 
@@ -74,25 +80,32 @@ class Service(NamedTuple):
 
 
 class _Call:
-    """A request on its way: which frame it came in, and whether the harness has cancelled it."""
+    """A request on its way: which frame it came in, whether the harness has cancelled it, and how it ended."""
 
-    __slots__ = ("cancelled", "request", "size")
+    __slots__ = ("cancelled", "code", "received", "request", "size", "tool")
 
     def __init__(self, request: m.Request, size: int) -> None:
         self.request = request
         self.size = size
         self.cancelled = False
+        self.received = time.perf_counter()
+        self.code = "ok"
+        """A stable word for the log: a tool's or a refusal's."""
+        self.tool: str | None = None
+        """Only of a tool that exists: any other name is text of the model's."""
 
 
 class _Lane:
     """A thread that serves jobs in order. The control lane has no run."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str | None) -> None:
+        self.name = name
         self.jobs: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         self.run: Run | None = None
         self.opened = False
+        self.unsaved: str | None = None
         self.busy = threading.Lock()
-        self.thread = threading.Thread(target=self._work, name=name, daemon=True)
+        self.thread = threading.Thread(target=self._work, name=name or "control", daemon=True)
         self.thread.start()
 
     def _work(self) -> None:
@@ -135,7 +148,7 @@ class _Session:
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, lambda *_: self._end(0))
         signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
-        self._control = _Lane("control")
+        self._control = _Lane(None)
         parent, orphaned = watch_parent()
         poll = select.poll()
         poll.register(self._wake_read, select.POLLIN)
@@ -201,6 +214,7 @@ class _Session:
                 check(request.method, self._phase)
                 lane, serve_it = self._route(request)
             except m.Error as error:
+                log.debug("request refused", request=request.id, code=error.code, reason=error)
                 answer = m.failure(request.id, error.code, str(error), error.data)
                 self._control.jobs.put(lambda: self._send(answer))
                 return
@@ -257,11 +271,22 @@ class _Session:
                     result = serve_it(call, lane)
                 answer = m.success(request.id, result)
         except m.Error as error:
+            call.code = _WORDS.get(error.code, "refused")
             answer = m.failure(request.id, error.code, str(error), error.data)
         except (JournalError, RunRefusedError) as error:
+            call.code = "refused"
+            log.warning("request refused", method=request.method, run=lane.name, request=request.id, reason=error)
             answer = m.failure(request.id, m.REFUSED, str(error))
         except Exception as error:  # noqa: BLE001 - the process lives; the operator learns what the model must not
-            log("internal error", method=request.method, error=f"{type(error).__name__}: {error}")
+            call.code = "internal"
+            log.error(
+                "internal error",
+                method=request.method,
+                run=lane.name,
+                request=request.id,
+                tool=call.tool,
+                error=log.problem(error),
+            )
             answer = m.failure(request.id, m.INTERNAL_ERROR, "the sidecar failed to serve this request; see its log")
         with self._guard:
             if self._calls.get(request.id) is call:
@@ -270,11 +295,24 @@ class _Session:
             self._waiting -= call.size
         if answer is not None and not call.cancelled:
             self._send(answer)
+        self._served(call, lane)
         if request.method == "initialize":
             self._held = False
             self._wake()
         elif was_full:
             self._wake()
+
+    def _served(self, call: _Call, lane: _Lane) -> None:
+        """Tell the operator how a call went; the harness has its answer by now."""
+        if call.request.method == "tools/call" and log.enabled("debug"):
+            log.debug(
+                "call served",
+                run=lane.name,
+                request=call.request.id,
+                tool=call.tool,
+                outcome="cancelled" if call.cancelled else call.code,
+                ms=round((time.perf_counter() - call.received) * 1000, 3),
+            )
 
     def _fail(self, request_id: m.RequestId, error: m.Error) -> None:
         self._send(m.failure(request_id, error.code, str(error), error.data))
@@ -299,7 +337,7 @@ class _Session:
         try:
             check_ticket(self._token, params)
         except m.Error as error:
-            log("refused a client without the launch ticket")
+            log.warning("refused a client without the launch ticket", client=_client(params))
             self._fail(call.request.id, error)
             call.cancelled = True
             self._end(EX_NOPERM)
@@ -310,10 +348,10 @@ class _Session:
             lane.run = Run(service.run, service.setting)
             if service.named:
                 lane.run.open()
-                lane.opened = True
+                self._has_opened(lane, lane.run)
             text = service.drive(lane.run.instructions())
         except (StartError, JournalError, RunRefusedError, StoreError) as error:
-            log("cannot start", error=error)
+            log.error("cannot start", reason=error, cause=_cause(error))
             self._fail(call.request.id, m.Error(m.REFUSED, str(error)))
             call.cancelled = True
             self._end(EX_CONFIG)
@@ -343,12 +381,23 @@ class _Session:
         name = call.request.params.get("name")
         if not isinstance(name, str):
             raise m.Error(m.INVALID_PARAMS, "tools/call needs the name of a tool")
+        if name in self._started.setting.catalog.names:
+            call.tool = name
         try:
             answer = self._started.drive(run.call(name, call.request.params.get("arguments"), lambda: call.cancelled))
         except UnknownToolError as error:
             raise m.Error(m.INVALID_PARAMS, str(error)) from error
-        if answer.unsaved is not None:
-            log("authority is not saved", run=run.run, reason=answer.unsaved)
+        call.code = answer.outcome.code
+        if answer.outcome.cause is not None and call.code in _FAILURES:
+            log.warning(
+                "the store failed",
+                run=run.run,
+                request=call.request.id,
+                tool=name,
+                outcome=call.code,
+                cause=log.problem(answer.outcome.cause),
+            )
+        self._watch_saving(lane, run)
         return m.tool_result(answer.outcome, run.run, answer.unsaved)
 
     def _open_run(self, call: _Call, lane: _Lane) -> dict[str, Any]:
@@ -360,7 +409,8 @@ class _Session:
                 raise m.Error(m.INVALID_PARAMS, f"resume is one of {', '.join(RESUMES)}")
             run = Run(name, self._started.setting)
             run.open(resume, _handed(params.get("scope")))
-            lane.run, lane.opened = run, True
+            lane.run = run
+            self._has_opened(lane, run)
             text = self._started.drive(run.instructions())
         except BaseException as error:
             self._forget(name, lane)
@@ -388,6 +438,7 @@ class _Session:
             reason, message = _ending(params)
         run = self._open_lazily(lane)
         run.end(reason, message)
+        self._has_ended(lane, run, reason)
         self._forget(params["run"], lane)
         return {"run": run.run, "scope": run.scope(), "_meta": self._meta(run)}
 
@@ -403,8 +454,28 @@ class _Session:
             raise m.Error(m.INVALID_PARAMS, f"this run is not open; open it with {m.RUN_OPEN}")
         if not lane.opened:
             run.open()
-            lane.opened = True
+            self._has_opened(lane, run)
         return run
+
+    def _has_opened(self, lane: _Lane, run: Run) -> None:
+        lane.opened = True
+        log.info("run resumed" if run.resumed else "run opened", run=run.run)
+        self._watch_saving(lane, run)
+
+    def _has_ended(self, lane: _Lane, run: Run, reason: Reason) -> None:
+        self._watch_saving(lane, run)
+        if reason == "suspended":
+            log.info("run suspended", run=run.run)
+        else:
+            log.info("run finished", run=run.run, reason=reason)
+
+    def _watch_saving(self, lane: _Lane, run: Run) -> None:
+        """Say when a run's authority stops being saved, why, and when that is over; not at every call between."""
+        before, lane.unsaved = lane.unsaved, run.unsaved
+        if lane.unsaved is not None and lane.unsaved != before:
+            log.warning("authority is not saved", run=run.run, reason=lane.unsaved)
+        elif lane.unsaved is None and before is not None:
+            log.warning("authority is saved again", run=run.run)
 
     def _forget(self, name: str, lane: _Lane) -> None:
         """The run is no longer open: calls that are still queued find none, and the lane's thread ends."""
@@ -440,17 +511,29 @@ class _Session:
                 self._suspend(lane, wait=0.5)
         if isinstance(self._service, Service):
             self._service.close()
+        log.info("stopped", status=self._exit)
 
-    @staticmethod
-    def _suspend(lane: _Lane, wait: float = -1) -> None:
+    def _suspend(self, lane: _Lane, wait: float = -1) -> None:
         if not lane.busy.acquire(timeout=wait):
             return
         try:
             run, lane.run = lane.run, None
             if run is not None and lane.opened:
                 run.end("suspended")
+                self._has_ended(lane, run, "suspended")
         finally:
             lane.busy.release()
+
+
+def _client(params: dict[str, Any]) -> str | None:
+    """How a refused client calls itself: it tells an operator which host has the command in its list."""
+    info = params.get("clientInfo")
+    name = info.get("name") if isinstance(info, dict) else None
+    return name[:100] if isinstance(name, str) else None
+
+
+def _cause(error: BaseException) -> str | None:
+    return None if error.__cause__ is None else log.problem(error.__cause__)
 
 
 def _run_id(value: object) -> str:
