@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from queue import SimpleQueue
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from .. import files, log
 from ..run.journal import JournalError
@@ -31,6 +31,9 @@ from .codec import Splitter, decode, encode
 from .states import Phase, check
 from .stdio import watch_parent
 from .ticket import check_ticket
+
+if TYPE_CHECKING:
+    from ..telemetry import Served, Telemetry
 
 __all__ = ["EX_CONFIG", "EX_NOPERM", "Service", "StartError", "serve"]
 
@@ -69,7 +72,7 @@ class Service(NamedTuple):
 
     `drive` runs a store's coroutine to its end on the calling thread's behalf. `run` is the id of the default
     run, `named` whether the operator chose it: then it is opened at the handshake, else when it is first used.
-    `close` releases the backend's connection, within a few seconds.
+    `close` releases the backend's connection, within a few seconds. `telemetry` is None unless it is configured.
     """
 
     setting: Setting
@@ -77,12 +80,13 @@ class Service(NamedTuple):
     run: str
     named: bool
     close: Callable[[], None]
+    telemetry: "Telemetry | None" = None
 
 
 class _Call:
     """A request on its way: which frame it came in, whether the harness has cancelled it, and how it ended."""
 
-    __slots__ = ("cancelled", "code", "received", "request", "size", "tool")
+    __slots__ = ("cancelled", "code", "error", "received", "request", "served", "size", "tool")
 
     def __init__(self, request: m.Request, size: int) -> None:
         self.request = request
@@ -91,8 +95,12 @@ class _Call:
         self.received = time.perf_counter()
         self.code = "ok"
         """A stable word for the log: a tool's or a refusal's."""
+        self.error: int | None = None
+        """The code of an error that was answered out of turn, before the session ends."""
         self.tool: str | None = None
         """Only of a tool that exists: any other name is text of the model's."""
+        self.served: Served | None = None
+        """The request's span, while telemetry is on."""
 
 
 class _Lane:
@@ -129,6 +137,7 @@ class _Session:
         self._token = token
         self._service = service
         self._phase = Phase.NEW
+        self._version: str | None = None
         self._output = threading.Lock()
         self._wake_read, self._wake_write = os.pipe()
         os.set_blocking(self._wake_write, False)
@@ -265,6 +274,7 @@ class _Session:
     def _serve(self, call: _Call, lane: _Lane, serve_it: Callable[[_Call, _Lane], dict[str, Any]]) -> None:
         request = call.request
         answer = None
+        self._begin_serving(call)
         try:
             if not call.cancelled:
                 with lane.busy:
@@ -295,27 +305,58 @@ class _Session:
             self._waiting -= call.size
         if answer is not None and not call.cancelled:
             self._send(answer)
-        self._served(call, lane)
+        self._has_served(call, lane, answer)
         if request.method == "initialize":
             self._held = False
             self._wake()
         elif was_full:
             self._wake()
 
-    def _served(self, call: _Call, lane: _Lane) -> None:
-        """Tell the operator how a call went; the harness has its answer by now."""
-        if call.request.method == "tools/call" and log.enabled("debug"):
+    def _begin_serving(self, call: _Call) -> None:
+        if not isinstance(self._service, Service):
+            return
+        request, service = call.request, self._service
+        if request.method == "tools/call":
+            tool = request.params.get("name")
+            call.tool = tool if tool in service.setting.catalog.names else None
+        if service.telemetry is not None:
+            call.served = service.telemetry.receive(
+                request.method,
+                request.id,
+                request.params,
+                tool=call.tool,
+                waited=time.perf_counter() - call.received,
+            )
+
+    def _has_served(self, call: _Call, lane: _Lane, answer: dict[str, Any] | None) -> None:
+        """Tell the operator how a request went; the harness has its answer by now."""
+        request = call.request
+        seconds = time.perf_counter() - call.received
+        outcome = "cancelled" if call.cancelled and call.code == "ok" else call.code
+        if request.method == "tools/call" and log.enabled("debug"):
             log.debug(
                 "call served",
                 run=lane.name,
-                request=call.request.id,
+                request=request.id,
                 tool=call.tool,
-                outcome="cancelled" if call.cancelled else call.code,
-                ms=round((time.perf_counter() - call.received) * 1000, 3),
+                outcome=outcome,
+                ms=round(seconds * 1000, 3),
+            )
+        if call.served is not None:
+            body = answer or {}
+            call.served.end(
+                outcome,
+                seconds,
+                run=lane.name,
+                protocol=self._version,
+                error_code=call.error or body.get("error", {}).get("code"),
+                tool_error=bool(body.get("result", {}).get("isError")),
             )
 
-    def _fail(self, request_id: m.RequestId, error: m.Error) -> None:
-        self._send(m.failure(request_id, error.code, str(error), error.data))
+    def _turn_away(self, call: _Call, code: str, error: m.Error) -> None:
+        """Answer with the last word of the session: nothing else is sent for this request."""
+        self._send(m.failure(call.request.id, error.code, str(error), error.data))
+        call.cancelled, call.code, call.error = True, code, error.code
 
     def _send(self, message: dict[str, Any]) -> None:
         frame = encode(message)
@@ -338,8 +379,7 @@ class _Session:
             check_ticket(self._token, params)
         except m.Error as error:
             log.warning("refused a client without the launch ticket", client=_client(params))
-            self._fail(call.request.id, error)
-            call.cancelled = True
+            self._turn_away(call, "no_ticket", error)
             self._end(EX_NOPERM)
             return {}
         try:
@@ -349,16 +389,16 @@ class _Session:
             if service.named:
                 lane.run.open()
                 self._has_opened(lane, lane.run)
-            text = service.drive(lane.run.instructions())
+            text = service.drive(lane.run.instructions(call.served))
         except (StartError, JournalError, RunRefusedError, StoreError) as error:
             log.error("cannot start", reason=error, cause=_cause(error))
-            self._fail(call.request.id, m.Error(m.REFUSED, str(error)))
-            call.cancelled = True
+            self._turn_away(call, "refused", m.Error(m.REFUSED, str(error)))
             self._end(EX_CONFIG)
             return {}
         self._phase = Phase.READY
+        self._version = version if version in m.PROTOCOL_VERSIONS else m.PROTOCOL_VERSION
         return {
-            "protocolVersion": version if version in m.PROTOCOL_VERSIONS else m.PROTOCOL_VERSION,
+            "protocolVersion": self._version,
             "capabilities": {"tools": {}},
             "serverInfo": {"name": "memory-sidecar", "version": __version__},
             "instructions": text,
@@ -381,10 +421,9 @@ class _Session:
         name = call.request.params.get("name")
         if not isinstance(name, str):
             raise m.Error(m.INVALID_PARAMS, "tools/call needs the name of a tool")
-        if name in self._started.setting.catalog.names:
-            call.tool = name
+        arguments = call.request.params.get("arguments")
         try:
-            answer = self._started.drive(run.call(name, call.request.params.get("arguments"), lambda: call.cancelled))
+            answer = self._started.drive(run.call(name, arguments, lambda: call.cancelled, call.served))
         except UnknownToolError as error:
             raise m.Error(m.INVALID_PARAMS, str(error)) from error
         call.code = answer.outcome.code
@@ -411,7 +450,7 @@ class _Session:
             run.open(resume, _handed(params.get("scope")))
             lane.run = run
             self._has_opened(lane, run)
-            text = self._started.drive(run.instructions())
+            text = self._started.drive(run.instructions(call.served))
         except BaseException as error:
             self._forget(name, lane)
             if isinstance(error, StoreError):
@@ -511,6 +550,8 @@ class _Session:
                 self._suspend(lane, wait=0.5)
         if isinstance(self._service, Service):
             self._service.close()
+            if self._service.telemetry is not None:
+                self._service.telemetry.close()
         log.info("stopped", status=self._exit)
 
     def _suspend(self, lane: _Lane, wait: float = -1) -> None:
