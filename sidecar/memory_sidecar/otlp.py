@@ -8,8 +8,6 @@ Memory comes first. A collector that is slow, dead or refuses costs no call anyt
 seconds at the most; trouble is told in the log and nowhere else.
 """
 
-import ipaddress
-import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -172,6 +170,8 @@ def _is_address(host: str) -> bool:
     """Whether no name server is needed. `localhost` is in every hosts file, and never anywhere else (RFC 6761)."""
     if host == "localhost":
         return True
+    import ipaddress
+
     try:
         ipaddress.ip_address(host)
     except ValueError:
@@ -306,19 +306,24 @@ def _close(senders: list[_Sender]) -> None:
         thread.join(max(0.0, deadline - time.monotonic()))
 
 
-class _Handler(logging.Handler):
-    """Passes on that the SDK has something to say, and where; not the words, which may quote headers and settings.
+def _adopt_loggers() -> None:
+    """Hear what the SDK has to say through this process's log.
 
     Left alone, `logging` would write to stderr and wait for its reader, in the middle of a call.
     """
+    import logging
 
-    def emit(self, record: logging.LogRecord) -> None:
-        told = record.msg if record.args and isinstance(record.msg, str) else None  # a pattern, not yet filled in
-        log.debug("telemetry sdk", logger=record.name, at=f"{record.module}:{record.lineno}", says=told)
+    class Handler(logging.Handler):
+        """Passes on where something was said and, if it is a pattern that is not yet filled in, what.
 
+        Filled in, it may quote headers and settings.
+        """
 
-def _adopt_loggers() -> None:
+        def emit(self, record: logging.LogRecord) -> None:
+            pattern = record.msg if record.args and isinstance(record.msg, str) else None
+            log.debug("telemetry sdk", logger=record.name, at=f"{record.module}:{record.lineno}", says=pattern)
+
     for name in _OTHER_LOGGERS:
         logger = logging.getLogger(name)
-        logger.handlers = [_Handler()]
+        logger.handlers = [Handler()]
         logger.propagate = False

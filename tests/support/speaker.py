@@ -14,6 +14,15 @@ TOKEN = "t" * 43
 EXTENSION = "memory-sidecar/harness"
 
 
+def _surroundings() -> dict[str, str]:
+    """This process's environment without what would make a sidecar speak to a collector, or to another one."""
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("OTEL_") and not name.lower().endswith("_proxy")
+    }
+
+
 class Speaker:
     """One launched sidecar. As a context manager it closes the pipe and waits for the end."""
 
@@ -34,7 +43,7 @@ class Speaker:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=stderr,
-            env={**os.environ, **(env or {}), "MEMORY_SIDECAR_TICKET": ticket},
+            env={**_surroundings(), **(env or {}), "MEMORY_SIDECAR_TICKET": ticket},
         )
         self._next = 0
         self.log = ""
