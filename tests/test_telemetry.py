@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
@@ -159,6 +160,14 @@ def test_without_a_usable_parent_a_trace_begins_here(store: FileStore, meta: obj
     told = Told()
     told.call(store, "memory_list", Scope(), meta)
     assert told.spans[-1].parent is None
+
+
+def test_any_request_id_can_be_encoded(store: FileStore) -> None:
+    told = Told()
+    for chosen in ("\ud800", "é" * 500, -(10**300)):
+        served = told.telemetry.receive("ping", chosen, {}, tool=None, waited=0.0)
+        served.end("ok", 0.001, run=None, protocol=None, error_code=None, tool_error=False)
+    assert len(encode_spans(told.spans).SerializeToString()) < 5000
 
 
 def test_a_trace_that_is_not_sampled_is_not_told_but_counted(store: FileStore) -> None:
