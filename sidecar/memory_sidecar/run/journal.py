@@ -16,6 +16,8 @@ from .replay import DamagedError, Replayed, replay
 
 __all__ = ["Journal", "JournalError", "RunBusyError", "journal_name", "read_journal"]
 
+_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
 _MAX_WAITING: Final = 1024
 """Records kept while the disk takes none; past it a fresh snapshot stands for them all."""
 
@@ -49,7 +51,7 @@ def read_journal(path: str) -> tuple[Replayed | None, bool]:
     try:
         return replay(files.read_up_to(descriptor, os.fstat(descriptor).st_size)), not files.try_lock(descriptor)
     finally:
-        os.close(descriptor)
+        files.close(descriptor)
 
 
 class Journal:
@@ -89,7 +91,7 @@ class Journal:
                 return self._adopt(descriptor)
             except BaseException:
                 if self._descriptor is None:
-                    os.close(descriptor)
+                    files.close(descriptor)
                 raise
         except OSError as error:
             raise JournalError(
@@ -104,7 +106,7 @@ class Journal:
             )
         status = os.fstat(descriptor)
         if status.st_nlink == 0:  # removed between opening and locking
-            os.close(descriptor)
+            files.close(descriptor)
             return self.open()
         try:
             found = replay(files.read_up_to(descriptor, status.st_size))
@@ -127,7 +129,7 @@ class Journal:
         """
         self.append(records, durable=bool(records))
         problem = self._problem
-        if problem is not None and problem.errno not in (errno.ENOSPC, errno.EDQUOT):
+        if problem is not None and problem.errno not in _FULL:
             raise JournalError(
                 f"cannot write the journal {self._path}: {problem.strerror}; "
                 "make its directory one that this user can write, or set --journal-dir"
@@ -205,5 +207,5 @@ class Journal:
     def close(self) -> None:
         """Let go of the file and its lock. What waits is lost."""
         if self._descriptor is not None:
-            os.close(self._descriptor)
+            files.close(self._descriptor)
             self._descriptor = None

@@ -85,17 +85,27 @@ class Run:
             RunRefusedError: the journal's existence contradicts `resume`, or the run has completed.
             JournalError: the journal is damaged, busy or out of reach.
         """
-        found = self._journal.open()
         try:
-            if found is not None and resume == "never":
-                raise RunRefusedError(f"run {self.run} exists already; use another run id or resume: auto")
-            if found is not None and found.state == "completed":
-                raise RunRefusedError(f"run {self.run} has completed and cannot go on; use another run id")
-            if found is None and handed is None and resume == "require":
-                raise RunRefusedError(f"there is no run {self.run} to resume; use resume: auto to start it")
-        except RunRefusedError:
-            self._journal.close()
+            self._open(resume, handed)
+        except BaseException:
+            self._journal.close()  # and its lock: a run that could not be opened is nobody's
             raise
+
+    def begin(self) -> None:
+        """Start a run whose id was made up just now: there is nothing to resume, so nothing to refuse.
+
+        Where no journal can be written memory works all the same, and `unsaved` tells.
+        """
+        self._journal.append([])
+
+    def _open(self, resume: Resume, handed: HandedScope | None) -> None:
+        found = self._journal.open()
+        if found is not None and resume == "never":
+            raise RunRefusedError(f"run {self.run} exists already; use another run id or resume: auto")
+        if found is not None and found.state == "completed":
+            raise RunRefusedError(f"run {self.run} has completed and cannot go on; use another run id")
+        if found is None and handed is None and resume == "require":
+            raise RunRefusedError(f"there is no run {self.run} to resume; use resume: auto to start it")
         here = self._setting.fingerprint
         keys: Mapping[str, str] = found.keys if found is not None and found.store == here else {}
         if handed is not None and handed.store == here:

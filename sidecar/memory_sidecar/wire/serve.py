@@ -235,8 +235,8 @@ class _Session:
         if isinstance(request_id, str | int):
             with self._guard:
                 call = self._calls.get(request_id)
-            if call is not None and call.request.method != "initialize":
-                call.cancelled = True
+                if call is not None and call.request.method != "initialize":
+                    call.cancelled = True
 
     def _route(self, request: m.Request) -> tuple[_Lane, Callable[[_Call, _Lane], dict[str, Any]]]:
         """The lane that serves a request, and how."""
@@ -285,7 +285,9 @@ class _Session:
             answer = m.failure(request.id, error.code, str(error), error.data)
         except (JournalError, RunRefusedError) as error:
             call.code = "refused"
-            log.warning("request refused", method=request.method, run=lane.name, request=request.id, reason=error)
+            # A journal that can't be used is the operator's affair; what may not be opened again, the harness's.
+            tell = log.warning if isinstance(error, JournalError) else log.info
+            tell("request refused", method=request.method, run=lane.name, request=request.id, reason=error)
             answer = m.failure(request.id, m.REFUSED, str(error))
         except Exception as error:  # noqa: BLE001 - the process lives; the operator learns what the model must not
             call.code = "internal"
@@ -303,7 +305,12 @@ class _Session:
                 del self._calls[request.id]
             was_full = self._waiting >= _MAX_WAITING
             self._waiting -= call.size
-        if answer is not None and not call.cancelled:
+            cancelled = call.cancelled  # from here on a cancellation finds nothing
+        if cancelled and request.method == m.RUN_OPEN:
+            # Nobody was told that the run is open, so nobody would end it.
+            self._suspend(lane)
+            self._forget(request.params["run"], lane)
+        if answer is not None and not cancelled:
             self._send(answer)
         self._has_served(call, lane, answer)
         if request.method == "initialize":
@@ -442,16 +449,19 @@ class _Session:
     def _open_run(self, call: _Call, lane: _Lane) -> dict[str, Any]:
         params = call.request.params
         name = params["run"]
+        run = Run(name, self._started.setting)
         try:
             resume = params.get("resume", "auto")
             if resume not in RESUMES:
                 raise m.Error(m.INVALID_PARAMS, f"resume is one of {', '.join(RESUMES)}")
-            run = Run(name, self._started.setting)
             run.open(resume, _handed(params.get("scope")))
             lane.run = run
             self._has_opened(lane, run)
             text = self._started.drive(run.instructions(call.served))
         except BaseException as error:
+            if lane.opened:
+                run.end("suspended")
+                self._has_ended(lane, run, "suspended")
             self._forget(name, lane)
             if isinstance(error, StoreError):
                 raise m.Error(m.REFUSED, str(error)) from error
@@ -492,7 +502,7 @@ class _Session:
         if run is None:
             raise m.Error(m.INVALID_PARAMS, f"this run is not open; open it with {m.RUN_OPEN}")
         if not lane.opened:
-            run.open()
+            run.begin()
             self._has_opened(lane, run)
         return run
 
@@ -519,7 +529,8 @@ class _Session:
     def _forget(self, name: str, lane: _Lane) -> None:
         """The run is no longer open: calls that are still queued find none, and the lane's thread ends."""
         with self._guard:
-            self._lanes.pop(name, None)
+            if self._lanes.get(name) is lane:
+                del self._lanes[name]
             lane.run, lane.opened = None, False
             lane.jobs.put(None)
 
@@ -531,20 +542,25 @@ class _Session:
 
     def _close(self) -> None:
         """Answer what was asked, suspend every open run, and let the backend go. Nothing here waits for ever."""
-        self._control.jobs.put(None)
-        with self._guard:
-            lanes = list(self._lanes.values())
-        for lane in lanes:
-            lane.jobs.put(lambda lane=lane: self._suspend(lane))  # type: ignore[misc]
-            lane.jobs.put(None)
         deadline = time.monotonic() + _GRACE
         stalled = time.monotonic() + _PIPE_GRACE
-        for lane in [self._control, *lanes]:
+
+        def join(lane: _Lane) -> None:
             while lane.thread.is_alive() and time.monotonic() < deadline:
                 lane.thread.join(0.1)
                 # An answer that nobody reads must not keep the authority of the runs from being saved.
                 if lane.thread.is_alive() and time.monotonic() > stalled and self._output.locked():
                     break
+
+        self._control.jobs.put(None)
+        join(self._control)  # first, because a handshake under way opens a run
+        with self._guard:
+            lanes = list(self._lanes.values())
+        for lane in lanes:
+            lane.jobs.put(lambda lane=lane: self._suspend(lane))  # type: ignore[misc]
+            lane.jobs.put(None)
+        for lane in lanes:
+            join(lane)
         for lane in lanes:
             if lane.thread.is_alive():
                 self._suspend(lane, wait=0.5)
