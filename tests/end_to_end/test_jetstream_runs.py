@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from tests.support.broker import Broker, add_bucket, connected, delete_bucket, put, run_broker, until
+from tests.support.collector import collector
 
 from memory_sidecar.harness import MemorySidecar, Run
 
@@ -110,3 +111,17 @@ async def test_ending_never_hangs_on_a_dead_broker(launch: dict[str, Any], broke
             assert list((await run.suspend())["keys"]) == ["plan"]
             assert time.monotonic() - start < 2
         assert time.monotonic() - start < 5
+
+
+async def test_a_brokers_and_a_collectors_port_stay_open_together(
+    launch: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with collector() as receiver:
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", receiver.url)
+        async with MemorySidecar.launch(**launch) as memory, memory.run("monday") as run:
+            assert (await write(run, "1"))["written"]
+    call, operation = receiver.named("tools/call memory_write"), receiver.named("create_memory")
+    assert operation["parent"] == call["id"]
+    assert operation["kind"] == 3  # a client of a server elsewhere
+    assert operation["attributes"]["db.system.name"] == "jetstream"
+    assert operation["attributes"]["db.namespace"] == call["attributes"]["memory_sidecar.location"] == "b"

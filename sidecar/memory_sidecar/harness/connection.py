@@ -8,6 +8,7 @@ import anyio
 from anyio.abc import Process
 
 from .errors import RequestRefusedError, SidecarDiedError
+from .tracing import with_trace
 
 __all__ = ["Connection"]
 
@@ -38,6 +39,8 @@ class Connection:
     async def request(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
         """Send a request and return its result. Cancelling the wait cancels the request.
 
+        The current span of a harness that traces itself goes along (see `tracing`).
+
         Raises:
             RequestRefusedError: the answer is an error.
             SidecarDiedError: the process ended before it answered.
@@ -47,7 +50,7 @@ class Connection:
         try:
             if self._closed:
                 raise await self._died()
-            await self._send({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
+            await self._send({"jsonrpc": "2.0", "id": number, "method": method, "params": with_trace(params)})
             try:
                 await waiting.done.wait()
             except anyio.get_cancelled_exc_class():

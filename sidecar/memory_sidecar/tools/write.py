@@ -53,7 +53,7 @@ async def _why_stale(store: Store, key: str, reason: str) -> str:
 
 
 def _refused(key: str, code: str, reason: str) -> Outcome:
-    return Outcome({"written": False, "key": key, "code": code, "reason": reason})
+    return Outcome({"written": False, "key": key, "code": code, "reason": reason}, code=code)
 
 
 TOOL = Tool(
