@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help demo test test-long faults lint format lock clean
+.PHONY: help demo test test-long faults fuzz lint format lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -23,6 +23,9 @@ test-long: $(VENV)/.dev ## run the tests that take minutes
 faults: $(VENV)/.dev ## kill, fail and cut the power at every system call; prints the counts (power cuts need root)
 	$(BIN)/python -m pytest -s tests/faults
 
+fuzz: $(VENV)/.fuzz ## a million coverage-guided inputs for every reader of untrusted bytes; prints the counts (Linux)
+	$(BIN)/python -m fuzz $(if $(RUNS),--runs $(RUNS))
+
 lint: $(VENV)/.dev ## lint, types and layers alone
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -38,9 +41,11 @@ lock: $(VENV)/.dev ## renew the locked versions (needs uv: pip install uv)
 		--group build pyproject.toml --output-file requirements/runtime.txt
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate \
 		--group build --group test --group lint --all-extras pyproject.toml --output-file requirements/dev.txt
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate \
+		--group fuzz --constraint requirements/dev.txt pyproject.toml --output-file requirements/fuzz.txt
 
 clean: ## remove what was set up and built
-	rm -rf $(VENV) dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .fuzz dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed; name one: make PYTHON=python3.11 ..." if sys.version_info < (3, 11) else 0)'
@@ -56,3 +61,7 @@ $(VENV)/.dev: requirements/dev.txt pyproject.toml | $(VENV)/bin/python
 	$(PIP) install --require-hashes -r requirements/dev.txt
 	$(PIP) install --no-deps --no-build-isolation --editable .
 	@touch $@ $(VENV)/.runtime
+
+$(VENV)/.fuzz: requirements/fuzz.txt $(VENV)/.runtime
+	$(PIP) install --require-hashes -r requirements/fuzz.txt
+	@touch $@
