@@ -13,6 +13,7 @@ from typing import Any, Final
 from zlib import crc32
 
 from memory_sidecar import config, nats_context
+from memory_sidecar.run.compact import compacted, meetings
 from memory_sidecar.run.replay import DamagedError, Replayed, replay
 from memory_sidecar.store import document, rules
 from memory_sidecar.store.contract import Entry
@@ -180,6 +181,7 @@ def _journal(data: bytes) -> None:
             assert len(part.records) == whole
             assert part.length == data.rfind(b"\n", 0, cut) + 1
             _granted(part, data[: part.length])
+            _compacted(part)
 
 
 def _replay(data: bytes) -> Replayed | DamagedError | None:
@@ -205,6 +207,20 @@ def _granted(found: Replayed, data: bytes) -> None:
             held, store = (held if record["store"] == store else {}), record["store"]
     assert found.keys == {key: revision for key, revision in held.items() if revision is not None}
     assert found.store == store
+
+
+def _compacted(found: Replayed) -> None:
+    """Made short, it says the same: the run, and of each kind of meeting the last."""
+    short = compacted(found)
+    again = replay(short)
+    assert again is not None
+    assert again._replace(records=[], length=0) == found._replace(records=[], length=0), "a short journal is another"
+    assert again.length == len(short)
+    assert _met(again) == _met(found), "a short journal tells of other meetings"
+
+
+def _met(found: Replayed) -> dict[tuple[str, str | None, str], str]:
+    return {(one.key, one.met, one.why): one.time for one in meetings(found.records)}
 
 
 # --- configurations ----------------------------------------------------------------------------------------------

@@ -8,8 +8,11 @@ from pathlib import Path
 import pytest
 
 from memory_sidecar.harness import Run
+from memory_sidecar.run import records
+from memory_sidecar.run.compact import compacted
 from memory_sidecar.run.journal import read_journal
 from memory_sidecar.run.runs import RunState, remove_run
+from memory_sidecar.store.scope import Change
 
 from .conftest import Cli, Done, Place
 
@@ -104,6 +107,23 @@ def test_a_refusal_and_a_scope_handed_in_are_seen(cli: Cli, place: Place, tmp_pa
 
     anyio.run(main)
     assert saw(cli, place, "plan") == [("writer", "created"), ("refused", "refused"), ("handed", "held")]
+
+
+def test_a_journal_that_does_not_keep_all_is_told(cli: Cli, place: Place) -> None:
+    place.write("plan", run="long")
+    path = place.runs / "long.jsonl"
+    found, _ = read_journal(str(path))
+    assert found is not None
+    change = records.scope_change(Change("plan", "1", "updated"))
+    path.write_bytes(compacted(found._replace(keys={}, records=[*found.records, change]), most=1))
+    assert json.loads(path.read_bytes().splitlines()[0])["forgotten"]
+    # The run is known to have met the note, so no other is missing in the answer.
+    assert cli("runs", "--saw", "plan", *place.options).status == 0
+    done = cli("runs", "--saw", "plan@2", *place.options)
+    assert done.status == 1
+    assert "run long may have met it before" in done.err
+    assert json.loads(cli("runs", "--saw", "plan@2", "--json", *place.options).out)["complete"] is False
+    assert "not whole" in cli("runs", "show", "long", *place.options).out
 
 
 def test_damage_is_told_beside_every_answer(cli: Cli, place: Place) -> None:

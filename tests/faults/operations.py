@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from memory_sidecar.backend.choose import run_to_end
 from memory_sidecar.backend.file import FileOptions, open_file
-from memory_sidecar.run.journal import read_journal
+from memory_sidecar.run import journal as journaling
+from memory_sidecar.run.journal import read_journal, stage_name
 from memory_sidecar.run.session import Run, Setting
 from memory_sidecar.tools.catalog import Catalog
 
@@ -41,12 +42,18 @@ def _suspend(run: Run) -> bytes:
     return json.dumps([{"suspended": True}, None, run.unsaved]).encode()
 
 
+def _compact(run: Run) -> bytes:
+    journaling._COMPACT_AFTER = -1  # type: ignore[misc] # in the child that is spoiled
+    return _call("memory_read", key="note")(run)
+
+
 _NOTE = {"key": "note", "description": "A note: for faults"}
 OPERATIONS = {
     "create": Operation(_call("memory_write", **_NOTE, content=NEW), None, NEW, True),
     "overwrite": Operation(_call("memory_write", **_NOTE, content=NEW, overwrite=True), OLD, NEW, True),
     "delete": Operation(_call("memory_delete", key="note"), OLD, None, False),
     "read": Operation(_call("memory_read", key="note"), OLD, OLD, True),
+    "compact": Operation(_compact, OLD, OLD, True),
     "suspend": Operation(_suspend, OLD, OLD, True),
 }
 
@@ -65,7 +72,7 @@ def prepare(name: str, place: Path) -> Run:
     run = open_run(place)
     if operation.before is not None:
         run_to_end(run.call("memory_write", {**_NOTE, "content": operation.before}))
-        if name == "read":  # authority is still to be earned
+        if name in ("read", "compact"):  # authority is still to be earned
             run.end("suspended")
             (place / "runs" / f"{RUN}.jsonl").unlink()
             run = open_run(place)
@@ -106,6 +113,14 @@ def _wrong_with_journal(place: Path, authority: bool | None) -> list[str]:
     if not journal.exists():
         return ["the journal is gone"] if authority else []
     replayed, busy = read_journal(str(journal))
+    # Whoever resumes the run finds it as it was, and clears away what was left of a short journal.
+    resumed = open_run(place)
+    resumed._journal.close()
+    scope = resumed.scope()
+    if replayed is not None and scope["keys"] != (replayed.keys if replayed.store == scope["store"] else {}):
+        return ["the run is resumed with another scope"]
+    if (place / "runs" / stage_name(RUN)).exists():
+        return ["a journal that was being made short was left behind"]
     if busy:
         return ["a dead run's journal is locked"]
     held = replayed is not None and "note" in replayed.keys

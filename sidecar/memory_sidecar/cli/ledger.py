@@ -6,15 +6,16 @@ show descriptions: whoever needs to know who saw a description must take every r
 
 import os
 from collections.abc import Iterator, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
+from ..run.compact import meetings
 from ..run.journal import journal_name, read_journal
 from ..run.records import Record
 from ..run.replay import DamagedError
 from ..run.runs import run_names
 from .failure import EX_CONFIG, Failure
 
-__all__ = ["Journaled", "Sight", "Sought", "read_journals", "sights"]
+__all__ = ["Journaled", "Sight", "Sought", "is_complete", "may_have_forgotten", "read_journals", "sights"]
 
 _SHORTEST_PREFIX: Final = 8
 """Characters of a digest that stand for all of it. A bucket's revisions are numbers, and always whole."""
@@ -33,6 +34,8 @@ class Journaled(NamedTuple):
     held: int
     problem: str = ""
     raw: bytes = b""
+    forgotten: str = ""
+    """Until when the journal does not tell all; "" if it does."""
 
 
 class Sought(NamedTuple):
@@ -97,8 +100,11 @@ def _journal(directory: str, run: str) -> Journaled | None:
     if found is None:
         return None
     state = "open" if is_open else "interrupted" if found.state == "running" else found.state
-    identity = found.records[0]["identity"]
-    return Journaled(run, state, identity, found.store, found.created, found.updated, found.records, len(found.keys))
+    first = found.records[0]
+    return Journaled(
+        *(run, state, first["identity"], found.store, found.created, found.updated, found.records, len(found.keys)),
+        forgotten=first.get("forgotten", ""),
+    )
 
 
 def _bytes(path: str) -> bytes:
@@ -111,22 +117,17 @@ def _bytes(path: str) -> bytes:
 
 def sights(journal: Journaled, sought: Sought) -> Iterator[Sight]:
     """Each time that the run met the note, oldest first."""
-    held: str | None = None
-    for record in journal.records:
-        met = _met(record, sought.key, held)
-        if met is None:
-            continue
-        what, held, revision = met
-        if sought.matches(revision):
-            yield Sight(record["time"], journal.run, journal.identity, what, revision)
+    for one in meetings(journal.records):
+        if one.key == sought.key and sought.matches(one.met):
+            what = "refused" if one.why == "stale" else one.why
+            yield Sight(one.time, journal.run, journal.identity, what, one.met)
 
 
-def _met(record: dict[str, Any], key: str, held: str | None) -> tuple[str, str | None, str | None] | None:
-    """What happened to the key in this record: the word for it, the revision held afterwards, and the one met."""
-    if record["type"] == "scope_change" and record["key"] == key:
-        what = "refused" if record["why"] == "stale" else record["why"]
-        return what, record["revision"], record["revision"] or held
-    if record["type"] == "scope" and record["keys"].get(key) not in (None, held):
-        # A snapshot that knows more than the changes before it: the harness brought that along.
-        return "held", record["keys"][key], record["keys"][key]
-    return None
+def is_complete(journals: Sequence[Journaled], sought: Sought) -> bool:
+    """Whether no other run than those with a sight can have met the note."""
+    return not any(journal.problem or may_have_forgotten(journal, sought) for journal in journals)
+
+
+def may_have_forgotten(journal: Journaled, sought: Sought) -> bool:
+    """Whether the run may have met the note although its journal does not tell: a long one keeps only the newest."""
+    return bool(journal.forgotten) and next(sights(journal, sought), None) is None

@@ -30,7 +30,7 @@ from ..store.scope import Scope
 from .exporting import save
 from .failure import EX_CONFIG, EX_USAGE, Failure, complain
 from .importing import load
-from .ledger import Sought, read_journals
+from .ledger import Sought, is_complete, read_journals
 from .memory import Memory, opened
 from .places import PLACES, add_options, places
 from .portable import Note, encode
@@ -106,7 +106,7 @@ def _quarantine(arguments: argparse.Namespace, directory: str) -> int:
                 "description": entry.description,
                 "file": path,
                 "seen": [sight._asdict() for sight in found],
-                "complete": not any(journal.problem for journal in journals),
+                "complete": is_complete(journals, sought),
             }
         )
         return 0

@@ -9,11 +9,12 @@ States: open (a living process has it), suspended, completed, error, budget, max
 interrupted (its process died; it can be resumed), damaged (its journal cannot be trusted; runs show says where).
 
 --saw answers the question after a poisoned note was found. It tells of whole notes: descriptions are also shown by
-listings and in the index at a run's start, which are not recorded. If --json is given, "complete" is false when a
-journal could not be read.
+listings and in the index at a run's start, which are not recorded. The journal of a run with a very long history keeps
+the newest of it. If --json is given, "complete" is false when a journal could not be read, or may have told of the note
+in what it does not keep.
 
-Exit statuses: 0 done; 1 a journal is damaged, so that the answer may lack it, or there is no such run; 64 wrong usage;
-78 the journal directory or the configuration cannot be used.
+Exit statuses: 0 done; 1 a journal is damaged or not kept whole, so that the answer may lack a run, or there is no such
+run; 64 wrong usage; 78 the journal directory or the configuration cannot be used.
 """
 
 import argparse
@@ -31,7 +32,7 @@ from ..run.records import REASONS, is_run_id
 from ..run.runs import RunState, remove_run, run_names
 from ..store.rules import is_key
 from .failure import EX_CONFIG, EX_FOUND, EX_USAGE, Failure, complain
-from .ledger import Journaled, Sight, Sought, read_journals, sights
+from .ledger import Journaled, Sight, Sought, is_complete, may_have_forgotten, read_journals, sights
 from .places import PLACES, add_options, places
 from .report import add_json, moment, on_terminal, print_json, print_table, shown_revision
 
@@ -168,6 +169,7 @@ def _show(arguments: argparse.Namespace, directory: str) -> int:
         ("lockdown", first.get("lockdown", "")),
         ("created", f"{moment(journal.created)} UTC"),
         ("updated", f"{moment(journal.updated)} UTC"),
+        ("not whole", f"before {moment(journal.forgotten)} UTC" if journal.forgotten else ""),
     ):
         if value:
             print(f"{label:<10} {visible(value, lines=False)}")
@@ -229,6 +231,11 @@ def print_sights(found: Sequence[Sight], journals: Sequence[Journaled], sought: 
     else:
         print("No run read it, wrote it or was refused it, as far as these journals tell.")
     _tell_damage([journal for journal in journals if journal.problem], sought)
+    for journal in journals:
+        if may_have_forgotten(journal, sought):
+            complain(
+                f"run {journal.run} may have met it before {moment(journal.forgotten)} UTC: not all of that is kept"
+            )
 
 
 def _saw(journals: Sequence[Journaled], sought: Sought, *, as_json: bool) -> int:
@@ -239,14 +246,14 @@ def _saw(journals: Sequence[Journaled], sought: Sought, *, as_json: bool) -> int
             {
                 "key": sought.key,
                 "revision": sought.revision,
-                "complete": not damaged,
+                "complete": is_complete(journals, sought),
                 "seen": [sight._asdict() for sight in found],
                 "damaged": [{"run": journal.run, "problem": journal.problem} for journal in damaged],
             }
         )
     else:
         print_sights(found, journals, sought)
-    return EX_FOUND if damaged else 0
+    return 0 if is_complete(journals, sought) else EX_FOUND
 
 
 # --- prune -----------------------------------------------------------------------------------------------------

@@ -2,25 +2,30 @@
 
 A record is in the file before the reply that relies on it goes out, so SIGKILL loses nothing acknowledged; what
 must survive a power cut is flushed. When the disk will not take a record, the records wait here, the caller is told
-that authority is not saved, and the next append tries again.
+that authority is not saved, and the next append tries again. A file that has grown long is replaced, whole, by a short
+one that says the same (`compact`).
 """
 
 import errno
 import os
 import stat
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Final
 
 from .. import files
 from .records import Record, encode
 from .replay import DamagedError, Replayed, replay
 
-__all__ = ["Journal", "JournalError", "RunBusyError", "journal_name", "read_journal"]
+__all__ = ["Journal", "JournalError", "RunBusyError", "journal_name", "read_journal", "stage_name"]
 
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 _MAX_WAITING: Final = 1024
 """Records kept while the disk takes none; past it a fresh snapshot stands for them all."""
+
+_COMPACT_AFTER: Final = 1024 * 1024
+"""Bytes that a journal may grow beyond its last compaction: some thousand changes. Making it short takes a moment."""
 
 _LOOK: Final = 0.2
 """Seconds to allow for someone who only looks whether the journal is open; a run holds it far longer."""
@@ -38,6 +43,11 @@ def journal_name(run: str) -> str:
     return f"{run}.jsonl"
 
 
+def stage_name(run: str) -> str:
+    """Where a short journal is made, by the one who holds the long one's lock. No run id starts with a dot."""
+    return f".{journal_name(run)}.new"
+
+
 def read_journal(path: str) -> tuple[Replayed | None, bool]:
     """What the journal at `path` says, and whether a living process has it open. Changes nothing.
 
@@ -46,13 +56,17 @@ def read_journal(path: str) -> tuple[Replayed | None, bool]:
         DamagedError: it cannot be trusted.
         OSError: it cannot be read.
     """
-    descriptor = files.open_regular(path, None)
-    if descriptor is None:
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
-    try:
-        return replay(files.read_up_to(descriptor, os.fstat(descriptor).st_size)), not files.try_lock(descriptor)
-    finally:
-        files.close(descriptor)
+    while (descriptor := files.open_regular(path, None)) is not None:
+        try:
+            found = replay(files.read_up_to(descriptor, os.fstat(descriptor).st_size))
+            if not files.try_lock(descriptor):
+                return found, True
+            if os.fstat(descriptor).st_nlink:
+                return found, False
+        finally:
+            files.close(descriptor)
+        # Made short, or removed, after it was opened: look again.
+    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
 
 
 class Journal:
@@ -65,11 +79,13 @@ class Journal:
         self._directory = directory
         self._name = journal_name(run)
         self._path = os.path.join(directory, self._name)
+        self._stage = os.path.join(directory, stage_name(run))
         self._meta = meta
         self._snapshot = snapshot
         self._descriptor: int | None = None
         self._seq = 1
         self._length = 0
+        self._settled = 0  # bytes that the last compaction left: another makes sense only well beyond them
         self._waiting: list[Record] = []
         self._torn = False
         self._name_flushed = False
@@ -118,6 +134,9 @@ class Journal:
         self._length = found.length if found else 0
         self._seq = len(found.records) + 1 if found else 1
         self._torn = status.st_size > self._length
+        self._settled = found.records[0].get("compacted", 0) if found else 0
+        with suppress(OSError):
+            os.unlink(self._stage)  # of a holder that died while it made the journal short
         return found
 
     def _busy(self) -> RunBusyError:
@@ -157,6 +176,8 @@ class Journal:
             self._problem = error
         else:
             self._problem = None
+            if self._length - self._settled > _COMPACT_AFTER:
+                self._compact()
 
     @property
     def unsaved(self) -> str | None:
@@ -194,6 +215,45 @@ class Journal:
         self._seq += len(records)
         self._waiting = []
 
+    def _compact(self) -> None:
+        """Put a short journal in the place of a long one. If that fails the long one goes on, and is tried later."""
+        self._settled = self._length
+        try:
+            self._replace()
+        except (OSError, DamagedError):
+            with suppress(OSError):
+                os.unlink(self._stage)
+
+    def _replace(self) -> None:
+        old = self._descriptor
+        if old is None:
+            return
+        os.lseek(old, 0, os.SEEK_SET)
+        found = replay(files.read_up_to(old, self._length))
+        # Somebody who removed the file, or put another in its place, has the last word.
+        if found is None or not os.path.samestat(os.fstat(old), os.lstat(self._path)):
+            return
+        from .compact import compacted  # few runs ever get here
+
+        data = compacted(found)
+        new = files.create_exclusively(self._stage, None)
+        try:
+            # Locked before it has its name: there is no moment at which the run's journal is free. Who waits for the
+            # lock of the old file finds that it has no name any more.
+            if not files.try_lock(new):
+                raise BlockingIOError(errno.EBUSY, os.strerror(errno.EBUSY), self._stage)
+            files.write_all(new, data)
+            files.flush(new)
+            os.rename(self._stage, self._path)
+        except BaseException:
+            files.close(new)
+            raise
+        self._descriptor, self._length, self._settled = new, len(data), len(data)
+        self._seq = data.count(b"\n") + 1
+        self._name_flushed = False
+        files.close(old)
+        self._flush_name()
+
     def _create(self) -> int:
         """A new file: the run's first, or one in place of a file that was deleted under it."""
         if self._descriptor is not None:
@@ -205,7 +265,7 @@ class Journal:
             # Another process found the file before this one had locked it, and holds the run now.
             files.close(descriptor)
             raise BlockingIOError(errno.EBUSY, os.strerror(errno.EBUSY), self._path)
-        self._descriptor, self._length, self._seq = descriptor, 0, 1
+        self._descriptor, self._length, self._seq, self._settled = descriptor, 0, 1, 0
         self._torn = self._name_flushed = False
         return descriptor
 

@@ -16,6 +16,7 @@ from typing import Any, Final, Literal, get_args
 from ..store.scope import Change, Granted, Lost
 
 __all__ = [
+    "HELD",
     "REASONS",
     "RUN_ID",
     "VERSION",
@@ -42,6 +43,9 @@ _RUN_ID: Final = re.compile(RUN_ID)
 Reason = Literal["suspended", "completed", "error", "budget", "max_iterations"]
 """Why a run stopped. Every ending but `completed` can be resumed."""
 REASONS: Final[tuple[Reason, ...]] = get_args(Reason)
+
+HELD: Final = "held"
+"""Why a compacted journal knows a key whose authority the harness handed in: beside the kinds of `store.scope`."""
 
 MAX_MESSAGE: Final = 1000
 """Characters kept of the message that a harness gives with an ending: a note for people, not a log."""
@@ -165,6 +169,10 @@ def _text(value: object) -> bool:
     return isinstance(value, str)
 
 
+def _text_or_none(value: object) -> bool:
+    return value is None or isinstance(value, str)
+
+
 def _whole(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 1
 
@@ -193,14 +201,16 @@ _REQUIRED: Final[dict[str, dict[str, Rule]]] = {
     "scope_change": {
         **_TIMED,
         "key": _text,
-        "revision": lambda value: value is None or isinstance(value, str),
-        "why": _one_of(*get_args(Granted), *get_args(Lost)),
+        "revision": _text_or_none,
+        "why": _one_of(*get_args(Granted), HELD, *get_args(Lost)),
     },
     "scope": {**_TIMED, "keys": lambda value: isinstance(value, dict) and all(map(_text, value.values()))},
     "terminal": {**_TIMED, "reason": _one_of(*REASONS)},
 }
 _OPTIONAL: Final[dict[str, dict[str, Rule]]] = {
-    "meta": {"lockdown": _text},
+    # `compacted` and `forgotten` are written by `compact`, as is `met`.
+    "meta": {"lockdown": _text, "compacted": _whole, "forgotten": _text},
     "resumed": {"lockdown": _text},
+    "scope_change": {"met": _text_or_none},
     "terminal": {"message": _text},
 }

@@ -2,10 +2,11 @@
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final, NamedTuple
 
 from .. import files
-from .journal import journal_name, read_journal
+from .journal import journal_name, read_journal, stage_name
 from .records import is_run_id
 from .replay import DamagedError, replay
 
@@ -81,6 +82,8 @@ def remove_run(
         if dry_run:
             return state
         os.unlink(path)
+        with suppress(FileNotFoundError):
+            os.unlink(os.path.join(directory, stage_name(run)))
     except FileNotFoundError:
         return None
     finally:
