@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help demo test test-long lint format lock clean
+.PHONY: help demo test test-long faults lint format lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -15,10 +15,13 @@ demo: $(VENV)/.runtime ## show the main job: launch, remember, suspend, resume; 
 	@$(BIN)/python examples/demo.py
 
 test: $(VENV)/.dev ## run the tests, lint, types and layers included
-	$(BIN)/python -m pytest -m "not long"
+	$(BIN)/python -m pytest -m "not long" --numprocesses auto --dist worksteal
 
 test-long: $(VENV)/.dev ## run the tests that take minutes
 	$(BIN)/python -m pytest -m long --timeout 1800
+
+faults: $(VENV)/.dev ## kill, fail and cut the power at every system call; prints the counts (power cuts need root)
+	$(BIN)/python -m pytest -s tests/faults
 
 lint: $(VENV)/.dev ## lint, types and layers alone
 	$(BIN)/ruff check .

@@ -61,7 +61,7 @@ async def converse(model: Any, run: Run, request: str) -> None:
     while True:
         reply = await anyio.to_thread.run_sync(
             lambda: model.messages.create(
-                model=os.environ.get("ANTHROPIC_MODEL", "claude-sonnet-4-5"),
+                model=os.environ.get("ANTHROPIC_MODEL", "claude-sonnet-5-5"),
                 max_tokens=1000,
                 system=f"{SYSTEM_PROMPT}\n{run.instructions}",
                 tools=tools,

@@ -61,3 +61,9 @@ def test_demo(run_example) -> None:
         "exit status 64",
     ):
         assert promised in re.sub(r"\n +", " ", transcript)
+
+
+def test_the_fleet_shares_one_memory(run_example) -> None:
+    told = run_example("fleet/fleet.py")
+    assert [line for line in told.splitlines() if '"code":"changed"' in line and "bob" in line]
+    assert told.splitlines()[-1].endswith('{"written":true,"key":"runbook"}')

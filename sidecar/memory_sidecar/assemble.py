@@ -7,7 +7,7 @@ made here and closed here.
 
 import os
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from . import files
 from .backend.choose import Running, backend_of, open_backend, run_to_end
@@ -21,6 +21,9 @@ from .store.errors import UnavailableError
 from .store.scope import Scope
 from .tools.catalog import Catalog
 from .wire.serve import Service, StartError
+
+if TYPE_CHECKING:
+    from .otlp import Prepared
 
 __all__ = [
     "Arguments",
@@ -64,13 +67,15 @@ class Plan(NamedTuple):
         memory = self.config.memory
         catalog = Catalog(enabled=memory.enabled, read_only=memory.read_only)
         running = _NOTHING
+        telemetry = prepare_telemetry() if memory.enabled else None
         if memory.enabled:
             try:
                 running = open_backend(self.config, self.identity, self.store_dir)
             except BackendError as error:
                 raise StartError(str(error)) from error
         directories = (*running.directories, self.journal_dir) if memory.enabled else ()
-        held = lock_down(self.lockdown, directories, running.ports)
+        ports = running.ports if telemetry is None else (*(running.ports or ()), *telemetry.ports)
+        held = lock_down(self.lockdown, directories, ports)
         running.begin()
         setting = Setting(
             store=running.opened.store,
@@ -82,7 +87,8 @@ class Plan(NamedTuple):
             lockdown=held,
         )
         run = self.run or _generated_run()
-        return Service(setting, running.drive, run, self.run is not None, running.close)
+        told = None if telemetry is None else telemetry.begin(*running.opened.store.info())
+        return Service(setting, running.drive, run, self.run is not None, running.close, told)
 
 
 def prepare(arguments: Arguments) -> Plan:
@@ -132,6 +138,18 @@ def lock_down(mode: Mode, directories: Sequence[str] = (), ports: Sequence[int] 
         return lock(directories, ports, mode).describe()
     except LockdownError as error:
         raise StartError(str(error)) from error
+
+
+def prepare_telemetry() -> "Prepared | None":
+    """What the standard variables ask for. Without any of them nothing is looked at and nothing loaded.
+
+    Before a backend looks up its broker's name: how the C library looks names up is settled at the first one.
+    """
+    if not any(name.startswith("OTEL_") for name in os.environ):
+        return None
+    from .otlp import prepare as prepare_otlp
+
+    return prepare_otlp(os.environ)
 
 
 def settle(arguments: Arguments) -> tuple[Config, str | None]:

@@ -7,7 +7,7 @@ misspelling of ours: a setting that silently does nothing is worse than an error
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from .options import OptionsError, decode_options
+from .options import OptionsError, decode_options, shown_key
 
 __all__ = ["Config", "ConfigError", "MemoryConfig", "load", "parse"]
 
@@ -81,7 +81,7 @@ def parse(text: bytes) -> Config:
     try:
         memory = decode_options(MemoryConfig, harness.get("memory"), "harness.memory")
         ours = {key: document[key] for key in ("identity", "nats_context") if key in document}
-        config = decode_options(Config, ours, "the configuration")
+        config = decode_options(Config, ours, "")
     except OptionsError as error:
         raise ConfigError(str(error)) from error
     return config._replace(memory=memory)
@@ -95,7 +95,9 @@ def _no_misspelling(found: Mapping[object, object], where: str, ours: tuple[str,
             continue
         near = get_close_matches(key.lower().replace("-", "_"), ours, n=1, cutoff=0.8)
         if near and near[0] not in found:
-            raise ConfigError(f"{where}{key} looks like a misspelling of {where}{near[0]}; rename one of them")
+            raise ConfigError(
+                f"{where}{shown_key(key)} looks like a misspelling of {where}{near[0]}; rename one of them"
+            )
 
 
 def _yaml(text: bytes) -> Any:
@@ -122,7 +124,7 @@ def _yaml(text: bytes) -> Any:
         raise ConfigError(f"{line}this is not valid YAML ({error.problem}); mend that line") from error
     except yaml.YAMLError as error:
         raise ConfigError("this is not YAML text; check that --config names the right file") from error
-    except (ValueError, RecursionError, TypeError) as error:
+    except (ValueError, OverflowError, RecursionError, TypeError) as error:
         if isinstance(error, ConfigError):
             raise
         raise ConfigError("a value in this file cannot be read as YAML; quote dates and large numbers") from error

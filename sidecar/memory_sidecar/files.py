@@ -8,6 +8,7 @@ one means differs per operation, so callers translate.
 import errno
 import fcntl
 import os
+import re
 import stat
 import time
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from typing import Final
 
 __all__ = [
     "LockTimeoutError",
+    "close",
     "create_exclusively",
     "flush",
     "locked",
@@ -35,6 +37,7 @@ LOCK_TIMEOUT: Final = 10.0
 """Seconds to wait for another process's lock. It is held for milliseconds, so past this its holder is stopped."""
 
 _STAGE_PREFIX: Final = ".tmp-"
+_STAGE_NAME: Final = re.compile(r"\.tmp-[0-9a-f]{16}")
 _NO_HARD_LINKS: Final = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK})
 
 
@@ -69,7 +72,7 @@ def open_directory(path: str) -> Iterator[int]:
     try:
         yield descriptor
     finally:
-        os.close(descriptor)
+        close(descriptor)
 
 
 def open_regular(name: str, directory: int | None, flags: int = os.O_RDONLY) -> int | None:
@@ -91,7 +94,7 @@ def open_regular(name: str, directory: int | None, flags: int = os.O_RDONLY) -> 
             return None
         raise
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
+        close(descriptor)
         return None
     return descriptor
 
@@ -121,6 +124,12 @@ def write_all(descriptor: int, data: bytes) -> None:
         view = view[os.write(descriptor, view) :]
 
 
+def close(descriptor: int) -> None:
+    """Let go of a descriptor. What had to reach the disk was flushed before, so an error here tells nothing."""
+    with suppress(OSError):
+        os.close(descriptor)
+
+
 def flush(descriptor: int) -> None:
     """Return when what was written to this file or directory has reached the disk."""
     full = getattr(fcntl, "F_FULLFSYNC", None)  # macOS: fsync alone stops at the drive's cache
@@ -139,17 +148,35 @@ def staged(directory: int, data: bytes) -> Iterator[str]:
 
     It is locked while its writer lives, which is how `sweep` tells it from a dead writer's.
     """
-    name = _STAGE_PREFIX + os.urandom(8).hex()
-    descriptor = create_exclusively(name, directory)
+    name, descriptor = _stage(directory)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
         write_all(descriptor, data)
         flush(descriptor)
         yield name
     finally:
-        os.close(descriptor)
-        with suppress(FileNotFoundError):  # renamed into place
+        close(descriptor)
+        # Gone already if it was renamed into place. If it will not go, the next start sweeps it; an error here would
+        # hide that the change was made.
+        with suppress(OSError):
             os.unlink(name, dir_fd=directory)
+
+
+def _stage(directory: int) -> tuple[str, int]:
+    """A new temporary file, locked: its name and descriptor."""
+    while True:
+        name = _STAGE_PREFIX + os.urandom(8).hex()
+        descriptor = create_exclusively(name, directory)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            if os.fstat(descriptor).st_nlink:
+                return name, descriptor
+        except BaseException:
+            close(descriptor)
+            with suppress(FileNotFoundError):
+                os.unlink(name, dir_fd=directory)
+            raise
+        # A sidecar that started just then saw it unlocked, took it for a dead writer's and removed it.
+        close(descriptor)
 
 
 def publish_new(directory: int, stage: str, name: str) -> None:
@@ -211,24 +238,24 @@ def locked(directory: int) -> Iterator[None]:
     try:
         yield
     finally:
-        fcntl.flock(directory, fcntl.LOCK_UN)
+        with suppress(OSError):  # closing the directory lets go of it too
+            fcntl.flock(directory, fcntl.LOCK_UN)
 
 
 def sweep(directory: int) -> None:
     """Remove temporary files whose writers are dead. A living writer holds its file's lock.
 
-    A writer between making and locking its file may lose it; it then fails to publish, with nothing stored.
+    What cannot be opened or removed stays: it is hidden from listings, and no reason not to start.
     """
     with os.scandir(directory) as entries:
-        stale = [entry.name for entry in entries if entry.name.startswith(_STAGE_PREFIX)]
+        stale = [entry.name for entry in entries if _STAGE_NAME.fullmatch(entry.name)]
     for name in stale:
-        descriptor = open_regular(name, directory)
-        if descriptor is None:
-            continue
-        try:
-            if try_lock(descriptor):
-                os.unlink(name, dir_fd=directory)
-        except FileNotFoundError:
-            pass  # another sidecar swept it first
-        finally:
-            os.close(descriptor)
+        with suppress(PermissionError, FileNotFoundError):  # another user's; or another sidecar swept it first
+            descriptor = open_regular(name, directory)
+            if descriptor is None:
+                continue
+            try:
+                if try_lock(descriptor):
+                    os.unlink(name, dir_fd=directory)
+            finally:
+                close(descriptor)

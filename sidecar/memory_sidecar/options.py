@@ -9,7 +9,7 @@ import typing
 from collections.abc import Mapping
 from typing import Any, NamedTuple, TypeVar
 
-__all__ = ["OptionsError", "decode_options"]
+__all__ = ["OptionsError", "decode_options", "shown_key", "suggestion"]
 
 T = TypeVar("T", bound=NamedTuple)
 
@@ -21,7 +21,8 @@ class OptionsError(ValueError):
 
 
 def decode_options(into: type[T], values: object, where: str) -> T:
-    """Build the named tuple `into` from `values`, the mapping found at `where` (a dotted path, for messages).
+    """Build the named tuple `into` from `values`, the mapping found at `where` (a dotted path, for messages;
+    "" is the top).
 
     `values` may be None, which stands for an empty mapping. Fields are `str`, `bool`, `int` or
     `Mapping`, each possibly `| None`; a field without a default must be given.
@@ -32,18 +33,23 @@ def decode_options(into: type[T], values: object, where: str) -> T:
     if values is None:
         values = {}
     if not isinstance(values, Mapping):
-        raise OptionsError(f"{where} must be a mapping of options; found {_shown(values)}")
+        raise OptionsError(f"{where or 'the configuration'} must be a mapping of options; found {_shown(values)}")
     hints = typing.get_type_hints(into)
     fields = into._fields
     for key, value in values.items():
         if key not in fields:
-            raise OptionsError(f"{where}.{key} is not an option{suggestion(str(key), list(fields))}")
-        _check_type(f"{where}.{key}", value, hints[key])
+            raise OptionsError(f"{_at(where, key)} is not an option{suggestion(str(key), list(fields))}")
+        _check_type(_at(where, key), value, hints[key])
     for name in fields:
         if name not in values and name not in into._field_defaults:
-            raise OptionsError(f"{where}.{name} is missing; add it")
+            raise OptionsError(f"{_at(where, name)} is missing; add it")
     decoded: T = into._make(values.get(name, into._field_defaults.get(name)) for name in fields)
     return decoded
+
+
+def shown_key(key: object) -> str:
+    """A key as it stands in a message: as written, unless that would break the line."""
+    return key if isinstance(key, str) and key.isprintable() else f"{key!r:.60}"
 
 
 def suggestion(word: str, known: list[str]) -> str:
@@ -56,6 +62,10 @@ def suggestion(word: str, known: list[str]) -> str:
     return f"; known are: {', '.join(known)}" if known else "; this block takes none"
 
 
+def _at(where: str, key: object) -> str:
+    return f"{where}.{shown_key(key)}" if where else shown_key(key)
+
+
 def _check_type(where: str, value: object, hint: Any) -> None:
     allowed = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
     kinds = [typing.get_origin(kind) or kind for kind in allowed]
@@ -63,9 +73,11 @@ def _check_type(where: str, value: object, hint: Any) -> None:
         return
     # A boolean is an int to Python, never to a person who writes YAML.
     if any(isinstance(value, kind) and (kind is bool or not isinstance(value, bool)) for kind in kinds):
+        if isinstance(value, str) and any("\ud800" <= char <= "\udfff" for char in value):
+            raise OptionsError(f"{where} holds half of a surrogate pair; write the character itself")
         return
     wanted = " or ".join(_NAMES[kind] for kind in kinds if kind in _NAMES)
-    quote = "; put it in quotes" if str in kinds and isinstance(value, bool | int | float) else ""
+    quote = "; put it in quotes" if str in kinds and not isinstance(value, Mapping | list | None) else ""
     raise OptionsError(f"{where} must be {wanted}; found {_shown(value)}{quote}")
 
 
@@ -74,4 +86,9 @@ def _shown(value: object) -> str:
         return "a mapping"
     if isinstance(value, list):
         return "a list"
-    return f"{value!r:.60}"
+    if hasattr(value, "isoformat"):
+        return f"the date {value.isoformat()}"
+    try:
+        return f"{value!r:.60}"
+    except ValueError:  # more digits than Python writes out
+        return "a huge number"

@@ -1,25 +1,26 @@
 """Untrusted text made safe to show: in the index, in listings, on a terminal.
 
 A note may have been planted. What is shown of it must not close the block it stands in, forge a line, drive a
-terminal, imitate a chat template or carry text that a person cannot see. Bodies never come through here: a
-read returns them byte for byte, as data.
+terminal, imitate a chat template or carry text that a person cannot see. A model's read never comes through here:
+it gets the body byte for byte, as data. What an operator reads on a terminal does (`visible`).
 """
 
 import re
 from typing import Final
 
-__all__ = ["neutralise"]
+__all__ = ["neutralise", "visible"]
 
 # Text with none of these needs no work: the common case, and the only one that launch time meets often.
 _ORDINARY: Final = re.compile(r"[ -;=?-Z\\-{}~]*")
 
 # What shows as nothing, though it is a letter, a mark or a symbol (so neither `str.isprintable` nor the
 # category Cf finds it): fillers of Hangul, Khmer inherent vowels, Mongolian and other variation selectors,
-# the combining grapheme joiner, the blank Braille pattern, musical null notehead; and what Unicode reserves
-# as default-ignorable, so that it stays harmless when it is assigned.
+# the combining grapheme joiner, the blank Braille pattern, musical null notehead, Egyptian blanks and format
+# controls (newer than the Unicode of older interpreters); and what Unicode reserves as default-ignorable, so
+# that it stays harmless when it is assigned.
 _INVISIBLE: Final = (
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u2800\u3164"
-    "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U00016fe4\U0001bca0-\U0001bca3\U0001d159\U0001d173-\U0001d17a"
+    "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U00013430-\U0001343f\U00013441\U00013442\U00016fe4\U0001bca0-\U0001bca3\U0001d159\U0001d173-\U0001d17a"
     "\U000e0000-\U000e0fff"
 )
 _HIDDEN: Final = re.compile(f"[{_INVISIBLE}]")
@@ -38,8 +39,10 @@ _LOOKALIKE: Final = {
     for char in chars
 }
 
-# `[INST]`, `[/INST]`, `[TOOL_CALLS]`: a bracket that opens one word without small letters. Others are ordinary.
-_TEMPLATE_TOKEN: Final = re.compile(r"\[(?=[/\uff0f]?[^\W\da-z]+\])")
+# `[INST]`, `[/INST]`, `[TOOL_CALLS]`: a bracket around one word of capitals, in whatever form a normaliser would
+# make plain (full-width, circled, mathematical). Other brackets are ordinary.
+_BRACKETED: Final = re.compile(r"\[(?=([^\[\]\s]+)\])")
+_TEMPLATE_WORD: Final = re.compile(r"/?[A-Z_]+")
 
 
 def neutralise(text: str, limit: int | None = None) -> str:
@@ -56,6 +59,42 @@ def neutralise(text: str, limit: int | None = None) -> str:
     return line
 
 
+# Parts of emoji and of words in some scripts. One alone is left out; several together are a hiding place.
+_JOINERS: Final = frozenset("\u200c\u200d\ufe0e\ufe0f")
+
+
+def visible(text: str, *, lines: bool = True) -> str:
+    """`text` for a person's terminal, where what hides should rather be seen: a poisoned note is looked at here.
+
+    What a terminal would obey or not show is written out, as `\\x1b` or `\\u202e`. Line breaks and tabs stay, unless
+    `lines` is false: then the result is one line.
+    """
+    if lines:
+        text = text.replace("\r\n", "\n")
+    if text.isascii() and text.isprintable():
+        return text
+    shown = []
+    for index, char in enumerate(text):
+        if not _hides(char) or (lines and char in "\n\t"):
+            shown.append(char)
+        elif char not in _JOINERS or _hides(text[index - 1 : index]) or _hides(text[index + 1 : index + 2]):
+            shown.append(char.encode("ascii", "backslashreplace").decode() if char > "\x7f" else f"\\x{ord(char):02x}")
+    return "".join(shown)
+
+
+def _hides(char: str) -> bool:
+    from unicodedata import category
+
+    if not char:
+        return False
+    kind = category(char)
+    return (
+        kind in ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
+        or (kind == "Cn" and _is_noncharacter(ord(char)))
+        or _HIDDEN.match(char) is not None
+    )
+
+
 def _unusual(text: str) -> str:
     from unicodedata import category
 
@@ -68,7 +107,13 @@ def _unusual(text: str) -> str:
             continue
         else:
             kept.append(char)
-    return _TEMPLATE_TOKEN.sub("\u2045", "".join(kept).translate(_LOOKALIKE))
+    return _BRACKETED.sub(_opening, "".join(kept).translate(_LOOKALIKE))
+
+
+def _opening(bracketed: re.Match[str]) -> str:
+    from unicodedata import normalize
+
+    return "\u2045" if _TEMPLATE_WORD.fullmatch(normalize("NFKC", bracketed[1])) else "["
 
 
 def _is_noncharacter(point: int) -> bool:

@@ -94,17 +94,34 @@ def _describe_file(config: Config, identity: str | None, base: str | None) -> di
 
     options = decode_options(FileOptions, config.memory.options, "harness.memory.options")
     return {
-        "directory": resolve_directory(options, identity, base) if identity or options.directory else None,
+        "directory": resolve_directory(options, identity, base) if identity or options.directory is not None else None,
         "require_read_before_update": options.require_read_before_update,
     }
 
 
-def _open_jetstream(_config: Config, _identity: str, _base: str | None) -> Running:
-    raise BackendError("the jetstream backend is not part of this version; use backend: file")
+def _open_jetstream(config: Config, identity: str, _base: str | None) -> Running:
+    from .broker_thread import BrokerThread
+    from .jetstream import JetStreamOptions, open_jetstream
+
+    options = decode_options(JetStreamOptions, config.memory.options, "harness.memory.options")
+    broker = BrokerThread(lambda: open_jetstream(options, identity=identity, context=config.nats_context))
+    return Running(broker.opened, run_to_end, broker.begin, broker.close, ports=broker.ports)
 
 
-def _describe_jetstream(_config: Config, _identity: str | None, _base: str | None) -> dict[str, Any]:
-    return {}
+def _describe_jetstream(config: Config, identity: str | None, _base: str | None) -> dict[str, Any]:
+    from .. import nats_context
+    from .jetstream import JetStreamOptions, nesting, resolve_prefix
+
+    options = decode_options(JetStreamOptions, config.memory.options, "harness.memory.options")
+    known = options.prefix is not None or identity is not None
+    prefix = resolve_prefix(options, identity or "unknown")
+    return {
+        "bucket": options.bucket,
+        "context": nats_context.chosen(config.nats_context),
+        "prefix": prefix if known else None,
+        "shared": nesting(prefix) if known else [],
+        "require_read_before_update": not options.no_require_read_before_update,
+    }
 
 
 _DESCRIBE: Final = {"file": _describe_file, "jetstream": _describe_jetstream}

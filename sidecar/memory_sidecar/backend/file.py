@@ -143,7 +143,7 @@ class FileStore:
                 os.lseek(descriptor, 0, os.SEEK_SET)
                 description = parse(files.read_up_to(descriptor, MAX_ENTRY_BYTES + 1)).description
         finally:
-            os.close(descriptor)
+            files.close(descriptor)
         if abs(now - status.st_ctime_ns) > _SETTLED_NS and abs(now - status.st_mtime_ns) > _SETTLED_NS:
             seen[name] = (_stamp(status), description)
         return description
@@ -204,6 +204,19 @@ class FileStore:
         if scope is not None and (existed or scope.revision(key) is not None):
             scope.drop(key, "deleted")
         return existed
+
+    async def delete_revision(self, key: str, revision: str) -> bool:
+        validate_key(key)
+        name = key + _SUFFIX
+        with self._directory() as directory:
+            with files.locked(directory):
+                document = _readable(directory, name)
+                same = document is not None and _revision(document) == revision
+                if same:
+                    os.unlink(name, dir_fd=directory)
+            if same:
+                self._make_durable(directory, key, None)
+        return same
 
     @contextmanager
     def _directory(self) -> Iterator[int]:
@@ -281,7 +294,7 @@ def _stored(directory: int, name: str) -> bytes | None:
     try:
         return files.read_up_to(descriptor, MAX_ENTRY_BYTES + 1)
     finally:
-        os.close(descriptor)
+        files.close(descriptor)
 
 
 def _readable(directory: int, name: str) -> bytes | None:

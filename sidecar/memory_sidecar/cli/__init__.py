@@ -1,20 +1,43 @@
 """The command line: one module a command, each with `configure` and `run`; a command is imported when it is used.
 
-Exit statuses are those of sysexits.h: 64 for wrong usage, 77 for a refusal by policy, 78 for a configuration that
-cannot be used.
+Exit statuses: 0 done; 1 something was found wrong or left out, and is named; 64 wrong usage, 77 a refusal by policy
+and 78 a configuration or directory that cannot be used, as in sysexits.h; 130 interrupted, 141 nobody reads stdout.
 """
 
 import sys
 from importlib import import_module
-from typing import Final, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn
 
-__all__ = ["COMMANDS", "EX_USAGE", "main"]
+if TYPE_CHECKING:
+    import argparse
+
+__all__ = ["COMMANDS", "EX_USAGE", "build_parser", "main"]
 
 EX_USAGE: Final = 64
 
 COMMANDS: Final = {
     "serve": "serve one harness on stdin and stdout (started by the harness, with a launch ticket)",
+    "audit": "look for memory tools on MCP servers, A2A cards and in MCP host configurations, as a stranger would",
     "info": "show where memory is kept, with which tools and limits; touches nothing",
+    "doctor": "find what is wrong with a configuration, its store and its journals, and say what mends it",
+    "try": "be the harness yourself: list, read and write by hand, and watch refusals",
+    "list": "list the notes of a memory",
+    "show": "show one note",
+    "export": "write a whole memory to one file",
+    "import": "read a memory from such a file",
+    "copy": "copy a memory from one configuration's store to another's",
+    "quarantine": "move a note out of every later run's reach, and back",
+    "runs": "list, show and prune runs; tell which runs saw a note",
+    "completion": "print a completion script for a shell",
+}
+
+# Where the command is no good name for a module: a keyword, or a module of the standard library.
+_MODULES: Final = {
+    "copy": "copying",
+    "export": "exporting",
+    "import": "importing",
+    "list": "listing",
+    "try": "trying",
 }
 
 _EPILOG: Final = """\
@@ -43,10 +66,20 @@ def main(argv: list[str] | None = None) -> int:
         options = serve.quick(words[1:])
         if options is not None:
             return serve.serve_harness(options)
-    return _parse(words)
+    from .failure import guarded
+
+    chosen = words[0] if words and words[0] in COMMANDS else None
+
+    def command() -> int:
+        arguments = build_parser(chosen).parse_args(words)
+        status: int = arguments.call(arguments)
+        return status
+
+    return guarded(f"memory-sidecar {chosen}" if chosen else "memory-sidecar", command)
 
 
-def _parse(words: list[str]) -> int:
+def build_parser(only: str | None = None) -> "argparse.ArgumentParser":
+    """The parser of every command. With `only`, the other commands are named but not imported."""
     import argparse
 
     from ..version import __version__
@@ -64,14 +97,14 @@ def _parse(words: list[str]) -> int:
         epilog=_EPILOG,
         formatter_class=plain,
     )
-
     parser.add_argument("--version", action="version", version=f"memory-sidecar {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=Parser)
     for name, summary in COMMANDS.items():
-        module = import_module(f".{name}", __name__)
+        if only not in (None, name):
+            commands.add_parser(name, help=summary, add_help=False)
+            continue
+        module = import_module(f".{_MODULES.get(name, name)}", __name__)
         command = commands.add_parser(name, help=summary, description=module.__doc__, formatter_class=plain)
         module.configure(command)
-        command.set_defaults(run=module.run)
-    arguments = parser.parse_args(words)
-    status: int = arguments.run(arguments)
-    return status
+        command.set_defaults(call=module.run)
+    return parser

@@ -67,7 +67,13 @@ def _memory(arguments: Arguments) -> dict[str, Any]:
     }
 
 
-_WHERE_LABELS: Final = {"require_read_before_update": "guard"}
+_WHERE_LABELS: Final = {"require_read_before_update": "guard", "shared": "shared with"}
+_WHERE_UNKNOWN: Final = {
+    "directory": "memory/<identity>",
+    "prefix": "the identity",
+    "context": "none; set nats_context, or choose one with: nats context select",
+}
+_WHERE_EMPTY: Final = {"prefix": "none; the bucket is flat", "shared": "agents of the same prefix only"}
 
 
 def _rows(memory: dict[str, Any]) -> list[tuple[str, str]]:
@@ -78,10 +84,14 @@ def _rows(memory: dict[str, Any]) -> list[tuple[str, str]]:
         ("backend", memory["backend"]),
     ]
     for name, value in memory["where"].items():
-        shown = yes.get(value) if isinstance(value, bool) else value
+        shown = "; ".join(value) if isinstance(value, list) else value
         if name == "require_read_before_update":
             shown = "an overwrite needs a read of the current value" if value else "off; the last writer wins"
-        rows.append((_WHERE_LABELS.get(name, name), shown or "memory/<identity>"))
+        elif value is None:
+            shown = _WHERE_UNKNOWN[name]
+        elif not shown:
+            shown = _WHERE_EMPTY[name]
+        rows.append((_WHERE_LABELS.get(name, name), shown))
     limits = memory["limits"]
     limits_shown = (
         f"key {limits['key_characters']} characters, description {limits['description_characters']} characters, "

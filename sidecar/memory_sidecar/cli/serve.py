@@ -17,9 +17,10 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
+from .. import log
 from ..assemble import lock_down, prepare
-from ..log import log
-from ..wire.serve import StartError, serve
+from ..version import __version__
+from ..wire.serve import Service, StartError, serve
 from ..wire.stdio import NotPrivateError, claim
 from ..wire.ticket import TICKET_VARIABLE, WHO_MAY_START, TicketError, take_ticket
 from .places import PLACES, add_options, places
@@ -38,6 +39,8 @@ _OPTIONS: Final = {
         "auto|require|off",
         "give up the rights that serving needs not: all that the system offers (auto), all or no start (require), none",
     ),
+    "log-level": ("error|warning|info|debug", "which events are told on stderr; default: warning"),
+    "log-format": ("text|json", "how they are written, one line each; default: text"),
     "default-identity": ("NAME", "the identity, if neither --identity nor the configuration names one"),
 }
 
@@ -74,16 +77,45 @@ def serve_harness(options: Mapping[str, str | None]) -> int:
         source, sink = claim()
     except NotPrivateError as error:
         return _refuse(f"{error}; {WHO_MAY_START}")
+    refused = _configure_log(options)
     try:
         token = take_ticket(path)
     except TicketError as error:
-        log("the launch ticket cannot be used; every client will be refused", reason=error)
+        log.warning("the launch ticket cannot be used; every client will be refused", reason=error)
         return serve(source, sink, None, _locked(StartError("the launch ticket cannot be used")))
+    if refused is not None:
+        return serve(source, sink, token, _locked(refused))
     try:
         service = prepare(places(options)).start()
     except StartError as error:
         return serve(source, sink, token, _locked(error))
+    _tell_start(service)
     return serve(source, sink, token, service)
+
+
+def _configure_log(options: Mapping[str, str | None]) -> StartError | None:
+    """Set up the log as asked. What cannot be set up is said, to the harness as well."""
+    level_word, format_word = options.get("log_level") or "warning", options.get("log_format") or "text"
+    level = next((known for known in log.LEVELS if known == level_word), None)
+    log.configure(level or "warning", format_word)
+    if level is None:
+        return StartError(f"--log-level {level_word} is not a level; use {', '.join(log.LEVELS)}")
+    if format_word not in log.FORMATS:
+        return StartError(f"--log-format {format_word} is not a format; use {' or '.join(log.FORMATS)}")
+    return None
+
+
+def _tell_start(service: Service) -> None:
+    setting = service.setting
+    backend, location = setting.store.info()
+    log.info(
+        "started",
+        version=__version__,
+        backend=backend,
+        location=location or None,
+        read_only=setting.catalog.read_only,
+        lockdown=setting.lockdown,
+    )
 
 
 def _locked(error: StartError) -> StartError:

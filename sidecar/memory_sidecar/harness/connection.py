@@ -8,6 +8,7 @@ import anyio
 from anyio.abc import Process
 
 from .errors import RequestRefusedError, SidecarDiedError
+from .tracing import with_trace
 
 __all__ = ["Connection"]
 
@@ -21,7 +22,10 @@ class _Waiting:
 
 
 class Connection:
-    """One sidecar's pipes. `receive` must run in a task for as long as requests are made."""
+    """One sidecar's pipes. `receive` must run in a task for as long as requests are made; `close` ends it.
+
+    It outlives a cancellation of the harness: what is still to be said then, a suspend above all, needs its answer.
+    """
 
     def __init__(self, process: Process) -> None:
         self._process = process
@@ -29,9 +33,13 @@ class Connection:
         self._next = 1
         self._writing = anyio.Lock()
         self._closed = False
+        self._receiving = anyio.CancelScope(shield=True)
+        self._foreign = False
 
     async def request(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
         """Send a request and return its result. Cancelling the wait cancels the request.
+
+        The current span of a harness that traces itself goes along (see `tracing`).
 
         Raises:
             RequestRefusedError: the answer is an error.
@@ -42,7 +50,7 @@ class Connection:
         try:
             if self._closed:
                 raise await self._died()
-            await self._send({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
+            await self._send({"jsonrpc": "2.0", "id": number, "method": method, "params": with_trace(params)})
             try:
                 await waiting.done.wait()
             except anyio.get_cancelled_exc_class():
@@ -72,24 +80,37 @@ class Connection:
 
     async def receive(self) -> None:
         """Match answers to requests until the sidecar closes its end; then fail what still waits."""
-        assert self._process.stdout is not None  # noqa: S101 - launched with a pipe
-        parts: list[bytes] = []
         try:
-            async for data in self._process.stdout:
-                first, *more = data.split(b"\n")
-                parts.append(first)
-                for part in more:
-                    self._match(json.loads(b"".join(parts)))
-                    parts = [part]
+            with self._receiving:
+                await self._receive()
         except (anyio.BrokenResourceError, anyio.ClosedResourceError):
             pass
+        except ValueError:
+            self._foreign = True
         finally:
             self._closed = True
             for waiting in self._waiting.values():
                 waiting.done.set()
 
-    def _match(self, message: dict[str, Any]) -> None:
-        waiting = self._waiting.get(message.get("id", 0))
+    def close(self) -> None:
+        """Stop receiving, even if something still holds the other end open."""
+        self._receiving.cancel()
+
+    async def _receive(self) -> None:
+        assert self._process.stdout is not None  # noqa: S101 - launched with a pipe
+        parts: list[bytes] = []
+        async for data in self._process.stdout:
+            first, *more = data.split(b"\n")
+            parts.append(first)
+            for part in more:
+                self._match(json.loads(b"".join(parts)))
+                parts = [part]
+
+    def _match(self, message: object) -> None:
+        if not isinstance(message, dict) or not ("result" in message or "error" in message):
+            raise ValueError("this is no answer")
+        number = message.get("id")
+        waiting = self._waiting.get(number) if isinstance(number, int) else None
         if waiting is not None:
             waiting.answer = message
             waiting.done.set()
@@ -106,6 +127,8 @@ class Connection:
                     raise await self._died() from error
 
     async def _died(self) -> SidecarDiedError:
+        if self._foreign:
+            return SidecarDiedError("what was launched does not speak as a memory sidecar does; check the command")
         status: int | None = None
         with anyio.move_on_after(2, shield=True):
             status = await self._process.wait()

@@ -5,7 +5,6 @@ suspends whatever is still open. So no exception loses what a run had earned.
 """
 
 import os
-import sys
 import uuid
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -15,6 +14,7 @@ from typing import IO, Any, Final, Literal
 import anyio
 from anyio.abc import Process
 
+from .command import StrPath, command_line
 from .connection import Connection
 from .errors import RequestRefusedError, SidecarDiedError, SidecarError, StartError
 from .ticket import EXTENSION, VARIABLE, ticket
@@ -25,10 +25,10 @@ _PROTOCOL_VERSION: Final = "2025-11-25"
 _STOP_SECONDS: Final = 20.0
 """How long a sidecar may take to end once its pipe is closed; it gives calls in flight less than that itself."""
 
+_REFUSED: Final = -32000
 _RUN: Final = "memory-sidecar/run"
 _UNSAVED: Final = "memory-sidecar/unsaved"
 
-StrPath = str | os.PathLike[str]
 Ending = Literal["completed", "error", "budget", "max_iterations"]
 
 
@@ -60,8 +60,9 @@ class Run:
 
     __memory_private__: Final = True
 
-    def __init__(self, connection: Connection, opened: Mapping[str, Any]) -> None:
+    def __init__(self, connection: Connection, opened: Mapping[str, Any], open_runs: set[str]) -> None:
         self._connection = connection
+        self._open_runs = open_runs
         self._ended = False
         self.id: str = opened["run"]
         self.resumed: bool = opened["resumed"]
@@ -102,6 +103,7 @@ class Run:
     async def _end(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
         ended = await self._connection.request(method, {"run": self.id, **params})
         self._ended = True
+        self._open_runs.discard(self.id)
         self.unsaved = ended.get("_meta", {}).get(_UNSAVED)
         self.scope = ended["scope"]
         return self.scope
@@ -119,6 +121,7 @@ class MemorySidecar:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
+        self._runs: set[str] = set()
 
     @classmethod
     @asynccontextmanager
@@ -148,12 +151,7 @@ class MemorySidecar:
         Raises:
             StartError: it cannot start; the text is the remedy.
         """
-        words = list(command or (sys.executable, "-P", "-m", "memory_sidecar", "serve"))
-        options = {"config": config, "identity": identity, "store-dir": store_dir, "journal-dir": journal_dir}
-        for name, value in options.items():
-            if value is not None:
-                words += [f"--{name}", os.fspath(value)]
-        words += ["--default-identity", _application_name()]
+        words = command_line(command, config=config, identity=identity, store_dir=store_dir, journal_dir=journal_dir)
         failure: BaseException | None = None
         with ticket() as (path, token):
             try:
@@ -177,7 +175,7 @@ class MemorySidecar:
                         failure = error
                     with anyio.CancelScope(shield=True):
                         await _stop(process)
-                    tasks.cancel_scope.cancel()
+                    connection.close()
             finally:
                 with anyio.CancelScope(shield=True):
                     await process.aclose()
@@ -203,10 +201,18 @@ class MemorySidecar:
         Raises:
             RequestRefusedError: the run cannot be opened so; the text says why.
         """
-        params: dict[str, Any] = {"run": run or f"run-{uuid.uuid4().hex}", "resume": resume}
+        name = run or f"run-{uuid.uuid4().hex}"
+        params: dict[str, Any] = {"run": name, "resume": resume}
         if scope is not None:
             params["scope"] = scope
-        opened = Run(self._connection, await self._connection.request("memory-sidecar/run/open", params))
+        if name in self._runs:
+            raise RequestRefusedError(_REFUSED, f"run {name} is open already; use it, or end it first")
+        self._runs.add(name)
+        try:
+            opened = Run(self._connection, await self._open(params), self._runs)
+        except BaseException:
+            self._runs.discard(name)
+            raise
         try:
             yield opened
         except BaseException:
@@ -214,6 +220,15 @@ class MemorySidecar:
                 await opened._leave()  # noqa: SLF001 - the block is the run's own
             raise
         await opened._leave()  # noqa: SLF001
+
+    async def _open(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        try:
+            return await self._connection.request("memory-sidecar/run/open", params)
+        except anyio.get_cancelled_exc_class():
+            # It may be open by now, or about to be. Once this is answered, whatever the answer, it is not.
+            with anyio.move_on_after(_STOP_SECONDS, shield=True), suppress(SidecarError):
+                await self._connection.request("memory-sidecar/run/suspend", {"run": params["run"]})
+            raise
 
     async def runs(self) -> list[dict[str, Any]]:
         """All runs in the journal directory: `run`, `state`, `created` and `updated` of each."""
@@ -253,11 +268,3 @@ async def _stop(process: Process) -> None:
             return
         end()
     await process.wait()
-
-
-def _application_name() -> str:
-    """The base name of the program that runs this library, as a legal identity."""
-    name = os.path.splitext(os.path.basename(sys.argv[0] if sys.argv else ""))[0]
-    if name in ("", "-", "-c", "-m", "__main__"):
-        name = os.path.basename(os.path.dirname(os.path.abspath(sys.argv[0]))) if name == "__main__" else "python"
-    return "".join(char if (char.isascii() and char.isalnum()) or char in "_=-" else "-" for char in name)

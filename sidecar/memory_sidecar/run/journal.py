@@ -7,6 +7,7 @@ that authority is not saved, and the next append tries again.
 
 import errno
 import os
+import stat
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -15,6 +16,8 @@ from .records import Record, encode
 from .replay import DamagedError, Replayed, replay
 
 __all__ = ["Journal", "JournalError", "RunBusyError", "journal_name", "read_journal"]
+
+_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 _MAX_WAITING: Final = 1024
 """Records kept while the disk takes none; past it a fresh snapshot stands for them all."""
@@ -49,7 +52,7 @@ def read_journal(path: str) -> tuple[Replayed | None, bool]:
     try:
         return replay(files.read_up_to(descriptor, os.fstat(descriptor).st_size)), not files.try_lock(descriptor)
     finally:
-        os.close(descriptor)
+        files.close(descriptor)
 
 
 class Journal:
@@ -80,32 +83,30 @@ class Journal:
             JournalError: it is damaged (nothing is touched then) or cannot be read.
         """
         try:
-            descriptor = files.open_regular(self._path, None, os.O_RDWR)
-            if descriptor is None:
-                if os.path.lexists(self._path):
-                    raise JournalError(f"{self._path} is not a regular file; remove it or use another run id")
-                return None
+            while (descriptor := files.open_regular(self._path, None, os.O_RDWR)) is not None:
+                try:
+                    if not files.try_lock(descriptor, patience=_LOOK):
+                        raise self._busy()
+                    status = os.fstat(descriptor)
+                    if status.st_nlink:
+                        return self._adopt(descriptor, status)
+                except BaseException:
+                    files.close(descriptor)
+                    raise
+                files.close(descriptor)  # removed between opening and locking: look again
             try:
-                return self._adopt(descriptor)
-            except BaseException:
-                if self._descriptor is None:
-                    os.close(descriptor)
-                raise
+                status = os.lstat(self._path)
+            except FileNotFoundError:
+                return None
         except OSError as error:
             raise JournalError(
                 f"cannot open the journal {self._path}: {error.strerror}; check its permissions or --journal-dir"
             ) from error
+        if stat.S_ISREG(status.st_mode):
+            raise self._busy()  # made a moment ago, by who is opening it
+        raise JournalError(f"{self._path} is not a regular file; remove it or use another run id")
 
-    def _adopt(self, descriptor: int) -> Replayed | None:
-        if not files.try_lock(descriptor, patience=_LOOK):
-            raise RunBusyError(
-                f"run {self._name.removesuffix('.jsonl')} is open in another process; "
-                "end that one first, or use another run id"
-            )
-        status = os.fstat(descriptor)
-        if status.st_nlink == 0:  # removed between opening and locking
-            os.close(descriptor)
-            return self.open()
+    def _adopt(self, descriptor: int, status: os.stat_result) -> Replayed | None:
         try:
             found = replay(files.read_up_to(descriptor, status.st_size))
         except DamagedError as error:
@@ -119,15 +120,24 @@ class Journal:
         self._torn = status.st_size > self._length
         return found
 
+    def _busy(self) -> RunBusyError:
+        return RunBusyError(
+            f"run {self._name.removesuffix('.jsonl')} is open in another process; "
+            "end that one first, or use another run id"
+        )
+
     def start(self, records: Sequence[Record]) -> None:
         """Make the file of a new run, with `records` after its first one.
 
         Raises:
+            RunBusyError: another process made it at the same time.
             JournalError: it cannot be made, for another reason than a full disk (which may yet free up).
         """
         self.append(records, durable=bool(records))
         problem = self._problem
-        if problem is not None and problem.errno not in (errno.ENOSPC, errno.EDQUOT):
+        if problem is not None and problem.errno in (errno.EBUSY, errno.EEXIST):
+            raise self._busy() from problem
+        if problem is not None and problem.errno not in _FULL:
             raise JournalError(
                 f"cannot write the journal {self._path}: {problem.strerror}; "
                 "make its directory one that this user can write, or set --journal-dir"
@@ -191,7 +201,10 @@ class Journal:
             self._waiting.insert(0, self._snapshot())
         files.make_private_directory(self._directory)
         descriptor = files.create_exclusively(self._path, None)
-        files.try_lock(descriptor, patience=_LOOK)  # nobody else can want a file this new for long
+        if not files.try_lock(descriptor, patience=_LOOK):
+            # Another process found the file before this one had locked it, and holds the run now.
+            files.close(descriptor)
+            raise BlockingIOError(errno.EBUSY, os.strerror(errno.EBUSY), self._path)
         self._descriptor, self._length, self._seq = descriptor, 0, 1
         self._torn = self._name_flushed = False
         return descriptor
@@ -205,5 +218,5 @@ class Journal:
     def close(self) -> None:
         """Let go of the file and its lock. What waits is lost."""
         if self._descriptor is not None:
-            os.close(self._descriptor)
+            files.close(self._descriptor)
             self._descriptor = None

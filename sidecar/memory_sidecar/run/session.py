@@ -4,7 +4,7 @@ Serve the call, journal what it did to the scope, and only then let the reply go
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from ..store.contract import Store
 from ..store.scope import Scope
@@ -14,6 +14,9 @@ from ..tools.tool import Outcome
 from . import records
 from .journal import Journal
 from .records import Reason, Record
+
+if TYPE_CHECKING:
+    from ..telemetry import Served
 
 __all__ = ["Answer", "HandedScope", "Resume", "Run", "RunRefusedError", "Setting"]
 
@@ -82,17 +85,27 @@ class Run:
             RunRefusedError: the journal's existence contradicts `resume`, or the run has completed.
             JournalError: the journal is damaged, busy or out of reach.
         """
-        found = self._journal.open()
         try:
-            if found is not None and resume == "never":
-                raise RunRefusedError(f"run {self.run} exists already; use another run id or resume: auto")
-            if found is not None and found.state == "completed":
-                raise RunRefusedError(f"run {self.run} has completed and cannot go on; use another run id")
-            if found is None and handed is None and resume == "require":
-                raise RunRefusedError(f"there is no run {self.run} to resume; use resume: auto to start it")
-        except RunRefusedError:
-            self._journal.close()
+            self._open(resume, handed)
+        except BaseException:
+            self._journal.close()  # and its lock: a run that could not be opened is nobody's
             raise
+
+    def begin(self) -> None:
+        """Start a run whose id was made up just now: there is nothing to resume, so nothing to refuse.
+
+        Where no journal can be written memory works all the same, and `unsaved` tells.
+        """
+        self._journal.append([])
+
+    def _open(self, resume: Resume, handed: HandedScope | None) -> None:
+        found = self._journal.open()
+        if found is not None and resume == "never":
+            raise RunRefusedError(f"run {self.run} exists already; use another run id or resume: auto")
+        if found is not None and found.state == "completed":
+            raise RunRefusedError(f"run {self.run} has completed and cannot go on; use another run id")
+        if found is None and handed is None and resume == "require":
+            raise RunRefusedError(f"there is no run {self.run} to resume; use resume: auto to start it")
         here = self._setting.fingerprint
         keys: Mapping[str, str] = found.keys if found is not None and found.store == here else {}
         if handed is not None and handed.store == here:
@@ -105,16 +118,22 @@ class Run:
         else:
             self._journal.start([self._snapshot()] if keys else [])
 
-    async def instructions(self) -> str:
+    async def instructions(self, served: "Served | None" = None) -> str:
         """The system text: the note, and the index unless the operator turned it off. Grants no authority."""
         catalog = self._setting.catalog
         if not catalog.enabled:
             return ""
-        items = await self._setting.store.list() if self._setting.with_index else None
+        items = await self._store(served).list() if self._setting.with_index else None
         return instructions(items, read_only=catalog.read_only)
 
-    async def call(self, tool: str, arguments: object, cancelled: Callable[[], bool] = lambda: False) -> Answer:
-        """Serve one tool call and journal what it did to the scope.
+    async def call(
+        self,
+        tool: str,
+        arguments: object,
+        cancelled: Callable[[], bool] = lambda: False,
+        served: "Served | None" = None,
+    ) -> Answer:
+        """Serve one tool call and journal what it did to the scope. `served` is told what it asks of the store.
 
         If the call was cancelled meanwhile, its reply will not be seen: what it read grants nothing.
 
@@ -122,7 +141,7 @@ class Run:
             UnknownToolError: this process has no such tool.
         """
         try:
-            outcome = await self._setting.catalog.call(tool, arguments, self._setting.store, self._scope)
+            outcome = await self._setting.catalog.call(tool, arguments, self._store(served), self._scope)
         finally:
             # Also when the call failed in a way nobody expected: what the store did is done.
             changes = self._scope.drain()
@@ -151,6 +170,13 @@ class Run:
     def scope(self) -> dict[str, Any]:
         """The scope in its wire form: the store it belongs to, and revisions by key."""
         return {"store": self._setting.fingerprint, "keys": self._scope.snapshot()}
+
+    def _store(self, served: "Served | None") -> Store:
+        if served is None:
+            return self._setting.store
+        from ..store.traced import TracedStore  # only where telemetry is on
+
+        return TracedStore(self._setting.store, served)
 
     def _record(self, changes: list[Record]) -> None:
         if changes or self._journal.unsaved:

@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol
 
 from .scope import Scope
 
-__all__ = ["Entry", "Info", "Item", "Store"]
+__all__ = ["Entry", "Info", "Item", "Removing", "Store"]
 
 
 class Info(NamedTuple):
@@ -111,5 +111,19 @@ class Store(Protocol):
             UnreadableError: what is stored is not a readable note; it is left as it is.
             UnavailableError: nothing was removed.
             OutcomeUnknownError: the entry may or may not be gone; `scope` forgets the key.
+        """
+        ...
+
+
+class Removing(Protocol):
+    """What a store may offer an operator beyond the six methods, which serve a model."""
+
+    async def delete_revision(self, key: str, revision: str) -> bool:
+        """Remove the entry only while it is at `revision`, as `read` recorded it; True exactly when this call did.
+
+        Whoever keeps a copy before removing needs it: a plain `delete` would also remove what was written since.
+
+        Raises:
+            as `Store.delete` does.
         """
         ...

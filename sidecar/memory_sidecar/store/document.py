@@ -74,7 +74,8 @@ def parse_description(prefix: bytes, size: int) -> str | None:
     """
     _check_size(size)
     description, start = _header(prefix)
-    if start <= len(_BOM) and len(prefix) < size and prefix.removeprefix(_BOM).startswith(b"---"):
+    # A header may go on past the prefix; so may the line that seems to end one.
+    if len(prefix) < size and (start == len(prefix) or (start <= len(_BOM) and _may_open_header(prefix))):
         return None
     if not description:
         try:
@@ -123,6 +124,11 @@ def _header(document: bytes) -> tuple[str, int]:
     return "", offset
 
 
+def _may_open_header(prefix: bytes) -> bool:
+    head = prefix.removeprefix(_BOM)
+    return b"---".startswith(head[:3]) or _BOM.startswith(head)
+
+
 def _description_in(header: bytes) -> str | None:
     import yaml
 
@@ -130,7 +136,7 @@ def _description_in(header: bytes) -> str | None:
     loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
     try:
         fields = yaml.load(header.decode(), Loader=loader)  # noqa: S506 - builds only str, list and dict
-    except (yaml.YAMLError, ValueError, RecursionError):
+    except (yaml.YAMLError, ValueError, OverflowError, RecursionError):
         return None
     description = fields.get("description") if isinstance(fields, dict) else None
     if not isinstance(description, str):

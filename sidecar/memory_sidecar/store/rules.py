@@ -44,9 +44,11 @@ because YAML may quote and escape what it holds, plus 64 bytes for its fixed lin
 _KEY: Final = re.compile(r"[A-Za-z0-9._=-]+")
 
 # Line breaks and controls would break a one-line header; noncharacters are not for interchange (Unicode
-# 23.7), and YAML would spend ten bytes to escape one, past the budget above.
+# 23.7). YAML has to escape them and the byte order mark, and where it escapes one character it spends ten bytes on
+# every one beyond U+FFFF, past the budget above. Surrogates are refused in what is written, but a hand-edited
+# header can escape one.
 _NOT_TEXT: Final = re.compile(
-    "[\x00-\x1f\x7f-\x9f\u2028\u2029\ufdd0-\ufdef"
+    "[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufdd0-\ufdef\ufeff"
     + "".join(chr(plane * 0x10000 + 0xFFFE) + chr(plane * 0x10000 + 0xFFFF) for plane in range(17))
     + "]"
 )
@@ -94,7 +96,7 @@ def normalize_description(description: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """`text` with every line break, control, noncharacter and run of white space as one space."""
+    """`text` with every line break, control, noncharacter, byte order mark and run of white space as one space."""
     return " ".join(_NOT_TEXT.sub(" ", text).split())
 
 

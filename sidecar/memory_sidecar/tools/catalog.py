@@ -8,7 +8,7 @@ from typing import Any, Final
 from exposure_policy import Surface, check, tool_set
 
 from ..store.contract import Store
-from ..store.errors import StoreError
+from ..store.errors import InvalidError, StoreError
 from ..store.scope import Scope
 from .delete import TOOL as DELETE
 from .list import TOOL as LIST
@@ -57,14 +57,14 @@ class Catalog:
             raise UnknownToolError(f"unknown tool; the tools are: {known}")
         arguments = {} if arguments is None else arguments
         if not isinstance(arguments, dict):
-            return Outcome(error="The arguments must be a JSON object.")
+            return Outcome(error="The arguments must be a JSON object.", code=InvalidError.code)
         problem = _problem(tool.input_schema, arguments)
         if problem is not None:
-            return Outcome(error=problem)
+            return Outcome(error=problem, code=InvalidError.code)
         try:
             return await tool.handle(arguments, store, scope)
         except StoreError as error:
-            return Outcome(error=str(error))
+            return Outcome(error=str(error), code=error.code, cause=error)
 
 
 _TYPES: Final = {"string": (str, "text"), "boolean": (bool, "true or false")}

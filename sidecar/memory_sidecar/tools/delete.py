@@ -1,6 +1,7 @@
 """`memory_delete`: remove a memory. `deleted` is true exactly when this call removed one."""
 
 from ..store.contract import Store
+from ..store.errors import KeyNotFoundError
 from ..store.scope import Scope
 from .tool import KEY, RESULT_KEY, Arguments, Outcome, Tool
 
@@ -9,7 +10,8 @@ __all__ = ["TOOL"]
 
 async def _handle(arguments: Arguments, store: Store, scope: Scope) -> Outcome:
     key = arguments["key"]
-    return Outcome({"deleted": await store.delete(key, scope=scope), "key": key})
+    deleted = await store.delete(key, scope=scope)
+    return Outcome({"deleted": deleted, "key": key}, code="ok" if deleted else KeyNotFoundError.code)
 
 
 TOOL = Tool(

@@ -13,7 +13,7 @@ async def _handle(arguments: Arguments, store: Store, scope: Scope) -> Outcome:
     try:
         entry = await store.read(key, scope=scope)
     except (KeyNotFoundError, UnreadableError) as refusal:
-        return Outcome({"found": False, "key": key, "reason": str(refusal)})
+        return Outcome({"found": False, "key": key, "reason": str(refusal)}, code=refusal.code, cause=refusal)
     return Outcome({"found": True, "key": key, "description": entry.description, "content": entry.content})
 
 

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from ..store.contract import Store
+from ..store.errors import StoreError
 from ..store.rules import MAX_KEY
 from ..store.scope import Scope
 
@@ -13,10 +14,16 @@ Arguments = Mapping[str, Any]
 
 
 class Outcome(NamedTuple):
-    """A tool's answer: structured, or an error text that tells the model what to do."""
+    """A tool's answer: structured, or an error text that tells the model what to do.
+
+    The rest is for the operator, never on the wire: `code` is a stable word for logs and telemetry, `cause` what a
+    store could not do.
+    """
 
     structured: dict[str, Any] | None = None
     error: str | None = None
+    code: str = "ok"
+    cause: StoreError | None = None
 
 
 Handler = Callable[[Arguments, Store, Scope], Awaitable[Outcome]]

@@ -30,7 +30,8 @@ async def _why_exists(store: Store, key: str) -> str:
         return "This key held a memory a moment ago and is free now. Call memory_write again."
     except StoreError as error:
         return str(error)
-    described = neutralise(entry.description)
+    # The description is quoted: one that holds a quotation mark must not go on as if it were this text.
+    described = neutralise(entry.description).replace('"', "'")
     what = f'described as "{described}"' if described else "without a description"
     return (
         f"This key already holds a memory, {what}. To replace it, read it, then call memory_write with "
@@ -52,7 +53,7 @@ async def _why_stale(store: Store, key: str, reason: str) -> str:
 
 
 def _refused(key: str, code: str, reason: str) -> Outcome:
-    return Outcome({"written": False, "key": key, "code": code, "reason": reason})
+    return Outcome({"written": False, "key": key, "code": code, "reason": reason}, code=code)
 
 
 TOOL = Tool(

@@ -16,15 +16,14 @@ from collections import deque
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from queue import SimpleQueue
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from .. import files
-from ..log import log
+from .. import files, log
 from ..run.journal import JournalError
 from ..run.records import REASONS, Reason, is_run_id
 from ..run.runs import list_runs
 from ..run.session import RESUMES, HandedScope, Run, RunRefusedError, Setting
-from ..store.errors import StoreError
+from ..store.errors import OutcomeUnknownError, StoreError, UnavailableError, UnreadableError
 from ..tools.catalog import UnknownToolError
 from ..version import __version__
 from . import messages as m
@@ -32,6 +31,9 @@ from .codec import Splitter, decode, encode
 from .states import Phase, check
 from .stdio import watch_parent
 from .ticket import check_ticket
+
+if TYPE_CHECKING:
+    from ..telemetry import Served, Telemetry
 
 __all__ = ["EX_CONFIG", "EX_NOPERM", "Service", "StartError", "serve"]
 
@@ -54,6 +56,13 @@ _PIPE_GRACE: Final = 1.0
 """Seconds for answers nobody reads, once the session ends."""
 
 
+_WORDS: Final = {m.INVALID_PARAMS: "bad_request", m.REFUSED: "refused"}
+"""What the log calls an error of the protocol."""
+
+_FAILURES: Final = (UnavailableError.code, OutcomeUnknownError.code, UnreadableError.code)
+"""Outcomes that an operator can do something about. The others are the model's affair."""
+
+
 class StartError(Exception):
     """The service cannot start. The text is the full remedy; the harness gets it as the answer to `initialize`."""
 
@@ -63,7 +72,7 @@ class Service(NamedTuple):
 
     `drive` runs a store's coroutine to its end on the calling thread's behalf. `run` is the id of the default
     run, `named` whether the operator chose it: then it is opened at the handshake, else when it is first used.
-    `close` releases the backend's connection, within a few seconds.
+    `close` releases the backend's connection, within a few seconds. `telemetry` is None unless it is configured.
     """
 
     setting: Setting
@@ -71,28 +80,40 @@ class Service(NamedTuple):
     run: str
     named: bool
     close: Callable[[], None]
+    telemetry: "Telemetry | None" = None
 
 
 class _Call:
-    """A request on its way: which frame it came in, and whether the harness has cancelled it."""
+    """A request on its way: which frame it came in, whether the harness has cancelled it, and how it ended."""
 
-    __slots__ = ("cancelled", "request", "size")
+    __slots__ = ("cancelled", "code", "error", "received", "request", "served", "size", "tool")
 
     def __init__(self, request: m.Request, size: int) -> None:
         self.request = request
         self.size = size
         self.cancelled = False
+        self.received = time.perf_counter()
+        self.code = "ok"
+        """A stable word for the log: a tool's or a refusal's."""
+        self.error: int | None = None
+        """The code of an error that was answered out of turn, before the session ends."""
+        self.tool: str | None = None
+        """Only of a tool that exists: any other name is text of the model's."""
+        self.served: Served | None = None
+        """The request's span, while telemetry is on."""
 
 
 class _Lane:
     """A thread that serves jobs in order. The control lane has no run."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str | None) -> None:
+        self.name = name
         self.jobs: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         self.run: Run | None = None
         self.opened = False
+        self.unsaved: str | None = None
         self.busy = threading.Lock()
-        self.thread = threading.Thread(target=self._work, name=name, daemon=True)
+        self.thread = threading.Thread(target=self._work, name=name or "control", daemon=True)
         self.thread.start()
 
     def _work(self) -> None:
@@ -116,6 +137,7 @@ class _Session:
         self._token = token
         self._service = service
         self._phase = Phase.NEW
+        self._version: str | None = None
         self._output = threading.Lock()
         self._wake_read, self._wake_write = os.pipe()
         os.set_blocking(self._wake_write, False)
@@ -135,7 +157,7 @@ class _Session:
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, lambda *_: self._end(0))
         signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
-        self._control = _Lane("control")
+        self._control = _Lane(None)
         parent, orphaned = watch_parent()
         poll = select.poll()
         poll.register(self._wake_read, select.POLLIN)
@@ -201,6 +223,7 @@ class _Session:
                 check(request.method, self._phase)
                 lane, serve_it = self._route(request)
             except m.Error as error:
+                log.debug("request refused", request=request.id, code=error.code, reason=error)
                 answer = m.failure(request.id, error.code, str(error), error.data)
                 self._control.jobs.put(lambda: self._send(answer))
                 return
@@ -212,8 +235,8 @@ class _Session:
         if isinstance(request_id, str | int):
             with self._guard:
                 call = self._calls.get(request_id)
-            if call is not None and call.request.method != "initialize":
-                call.cancelled = True
+                if call is not None and call.request.method != "initialize":
+                    call.cancelled = True
 
     def _route(self, request: m.Request) -> tuple[_Lane, Callable[[_Call, _Lane], dict[str, Any]]]:
         """The lane that serves a request, and how."""
@@ -251,33 +274,96 @@ class _Session:
     def _serve(self, call: _Call, lane: _Lane, serve_it: Callable[[_Call, _Lane], dict[str, Any]]) -> None:
         request = call.request
         answer = None
+        self._begin_serving(call)
         try:
             if not call.cancelled:
                 with lane.busy:
                     result = serve_it(call, lane)
                 answer = m.success(request.id, result)
         except m.Error as error:
+            call.code = _WORDS.get(error.code, "refused")
             answer = m.failure(request.id, error.code, str(error), error.data)
         except (JournalError, RunRefusedError) as error:
+            call.code = "refused"
+            # A journal that can't be used is the operator's affair; what may not be opened again, the harness's.
+            tell = log.warning if isinstance(error, JournalError) else log.info
+            tell("request refused", method=request.method, run=lane.name, request=request.id, reason=error)
             answer = m.failure(request.id, m.REFUSED, str(error))
         except Exception as error:  # noqa: BLE001 - the process lives; the operator learns what the model must not
-            log("internal error", method=request.method, error=f"{type(error).__name__}: {error}")
+            call.code = "internal"
+            log.error(
+                "internal error",
+                method=request.method,
+                run=lane.name,
+                request=request.id,
+                tool=call.tool,
+                error=log.problem(error),
+            )
             answer = m.failure(request.id, m.INTERNAL_ERROR, "the sidecar failed to serve this request; see its log")
         with self._guard:
             if self._calls.get(request.id) is call:
                 del self._calls[request.id]
             was_full = self._waiting >= _MAX_WAITING
             self._waiting -= call.size
-        if answer is not None and not call.cancelled:
+            cancelled = call.cancelled  # from here on a cancellation finds nothing
+        if cancelled and request.method == m.RUN_OPEN:
+            # Nobody was told that the run is open, so nobody would end it.
+            self._suspend(lane)
+            self._forget(request.params["run"], lane)
+        if answer is not None and not cancelled:
             self._send(answer)
+        self._has_served(call, lane, answer)
         if request.method == "initialize":
             self._held = False
             self._wake()
         elif was_full:
             self._wake()
 
-    def _fail(self, request_id: m.RequestId, error: m.Error) -> None:
-        self._send(m.failure(request_id, error.code, str(error), error.data))
+    def _begin_serving(self, call: _Call) -> None:
+        if not isinstance(self._service, Service):
+            return
+        request, service = call.request, self._service
+        if request.method == "tools/call":
+            tool = request.params.get("name")
+            call.tool = tool if tool in service.setting.catalog.names else None
+        if service.telemetry is not None:
+            call.served = service.telemetry.receive(
+                request.method,
+                request.id,
+                request.params,
+                tool=call.tool,
+                waited=time.perf_counter() - call.received,
+            )
+
+    def _has_served(self, call: _Call, lane: _Lane, answer: dict[str, Any] | None) -> None:
+        """Tell the operator how a request went; the harness has its answer by now."""
+        request = call.request
+        seconds = time.perf_counter() - call.received
+        outcome = "cancelled" if call.cancelled and call.code == "ok" else call.code
+        if request.method == "tools/call" and log.enabled("debug"):
+            log.debug(
+                "call served",
+                run=lane.name,
+                request=request.id,
+                tool=call.tool,
+                outcome=outcome,
+                ms=round(seconds * 1000, 3),
+            )
+        if call.served is not None:
+            body = answer or {}
+            call.served.end(
+                outcome,
+                seconds,
+                run=lane.name,
+                protocol=self._version,
+                error_code=call.error or body.get("error", {}).get("code"),
+                tool_error=bool(body.get("result", {}).get("isError")),
+            )
+
+    def _turn_away(self, call: _Call, code: str, error: m.Error) -> None:
+        """Answer with the last word of the session: nothing else is sent for this request."""
+        self._send(m.failure(call.request.id, error.code, str(error), error.data))
+        call.cancelled, call.code, call.error = True, code, error.code
 
     def _send(self, message: dict[str, Any]) -> None:
         frame = encode(message)
@@ -299,9 +385,8 @@ class _Session:
         try:
             check_ticket(self._token, params)
         except m.Error as error:
-            log("refused a client without the launch ticket")
-            self._fail(call.request.id, error)
-            call.cancelled = True
+            log.warning("refused a client without the launch ticket", client=_client(params))
+            self._turn_away(call, "no_ticket", error)
             self._end(EX_NOPERM)
             return {}
         try:
@@ -310,17 +395,17 @@ class _Session:
             lane.run = Run(service.run, service.setting)
             if service.named:
                 lane.run.open()
-                lane.opened = True
-            text = service.drive(lane.run.instructions())
+                self._has_opened(lane, lane.run)
+            text = service.drive(lane.run.instructions(call.served))
         except (StartError, JournalError, RunRefusedError, StoreError) as error:
-            log("cannot start", error=error)
-            self._fail(call.request.id, m.Error(m.REFUSED, str(error)))
-            call.cancelled = True
+            log.error("cannot start", reason=error, cause=_cause(error))
+            self._turn_away(call, "refused", m.Error(m.REFUSED, str(error)))
             self._end(EX_CONFIG)
             return {}
         self._phase = Phase.READY
+        self._version = version if version in m.PROTOCOL_VERSIONS else m.PROTOCOL_VERSION
         return {
-            "protocolVersion": version if version in m.PROTOCOL_VERSIONS else m.PROTOCOL_VERSION,
+            "protocolVersion": self._version,
             "capabilities": {"tools": {}},
             "serverInfo": {"name": "memory-sidecar", "version": __version__},
             "instructions": text,
@@ -343,26 +428,40 @@ class _Session:
         name = call.request.params.get("name")
         if not isinstance(name, str):
             raise m.Error(m.INVALID_PARAMS, "tools/call needs the name of a tool")
+        arguments = call.request.params.get("arguments")
         try:
-            answer = self._started.drive(run.call(name, call.request.params.get("arguments"), lambda: call.cancelled))
+            answer = self._started.drive(run.call(name, arguments, lambda: call.cancelled, call.served))
         except UnknownToolError as error:
             raise m.Error(m.INVALID_PARAMS, str(error)) from error
-        if answer.unsaved is not None:
-            log("authority is not saved", run=run.run, reason=answer.unsaved)
+        call.code = answer.outcome.code
+        if answer.outcome.cause is not None and call.code in _FAILURES:
+            log.warning(
+                "the store failed",
+                run=run.run,
+                request=call.request.id,
+                tool=name,
+                outcome=call.code,
+                cause=log.problem(answer.outcome.cause),
+            )
+        self._watch_saving(lane, run)
         return m.tool_result(answer.outcome, run.run, answer.unsaved)
 
     def _open_run(self, call: _Call, lane: _Lane) -> dict[str, Any]:
         params = call.request.params
         name = params["run"]
+        run = Run(name, self._started.setting)
         try:
             resume = params.get("resume", "auto")
             if resume not in RESUMES:
                 raise m.Error(m.INVALID_PARAMS, f"resume is one of {', '.join(RESUMES)}")
-            run = Run(name, self._started.setting)
             run.open(resume, _handed(params.get("scope")))
-            lane.run, lane.opened = run, True
-            text = self._started.drive(run.instructions())
+            lane.run = run
+            self._has_opened(lane, run)
+            text = self._started.drive(run.instructions(call.served))
         except BaseException as error:
+            if lane.opened:
+                run.end("suspended")
+                self._has_ended(lane, run, "suspended")
             self._forget(name, lane)
             if isinstance(error, StoreError):
                 raise m.Error(m.REFUSED, str(error)) from error
@@ -388,6 +487,7 @@ class _Session:
             reason, message = _ending(params)
         run = self._open_lazily(lane)
         run.end(reason, message)
+        self._has_ended(lane, run, reason)
         self._forget(params["run"], lane)
         return {"run": run.run, "scope": run.scope(), "_meta": self._meta(run)}
 
@@ -402,14 +502,35 @@ class _Session:
         if run is None:
             raise m.Error(m.INVALID_PARAMS, f"this run is not open; open it with {m.RUN_OPEN}")
         if not lane.opened:
-            run.open()
-            lane.opened = True
+            run.begin()
+            self._has_opened(lane, run)
         return run
+
+    def _has_opened(self, lane: _Lane, run: Run) -> None:
+        lane.opened = True
+        log.info("run resumed" if run.resumed else "run opened", run=run.run)
+        self._watch_saving(lane, run)
+
+    def _has_ended(self, lane: _Lane, run: Run, reason: Reason) -> None:
+        self._watch_saving(lane, run)
+        if reason == "suspended":
+            log.info("run suspended", run=run.run)
+        else:
+            log.info("run finished", run=run.run, reason=reason)
+
+    def _watch_saving(self, lane: _Lane, run: Run) -> None:
+        """Say when a run's authority stops being saved, why, and when that is over; not at every call between."""
+        before, lane.unsaved = lane.unsaved, run.unsaved
+        if lane.unsaved is not None and lane.unsaved != before:
+            log.warning("authority is not saved", run=run.run, reason=lane.unsaved)
+        elif lane.unsaved is None and before is not None:
+            log.warning("authority is saved again", run=run.run)
 
     def _forget(self, name: str, lane: _Lane) -> None:
         """The run is no longer open: calls that are still queued find none, and the lane's thread ends."""
         with self._guard:
-            self._lanes.pop(name, None)
+            if self._lanes.get(name) is lane:
+                del self._lanes[name]
             lane.run, lane.opened = None, False
             lane.jobs.put(None)
 
@@ -421,36 +542,55 @@ class _Session:
 
     def _close(self) -> None:
         """Answer what was asked, suspend every open run, and let the backend go. Nothing here waits for ever."""
-        self._control.jobs.put(None)
-        with self._guard:
-            lanes = list(self._lanes.values())
-        for lane in lanes:
-            lane.jobs.put(lambda lane=lane: self._suspend(lane))  # type: ignore[misc]
-            lane.jobs.put(None)
         deadline = time.monotonic() + _GRACE
         stalled = time.monotonic() + _PIPE_GRACE
-        for lane in [self._control, *lanes]:
+
+        def join(lane: _Lane) -> None:
             while lane.thread.is_alive() and time.monotonic() < deadline:
                 lane.thread.join(0.1)
                 # An answer that nobody reads must not keep the authority of the runs from being saved.
                 if lane.thread.is_alive() and time.monotonic() > stalled and self._output.locked():
                     break
+
+        self._control.jobs.put(None)
+        join(self._control)  # first, because a handshake under way opens a run
+        with self._guard:
+            lanes = list(self._lanes.values())
+        for lane in lanes:
+            lane.jobs.put(lambda lane=lane: self._suspend(lane))  # type: ignore[misc]
+            lane.jobs.put(None)
+        for lane in lanes:
+            join(lane)
         for lane in lanes:
             if lane.thread.is_alive():
                 self._suspend(lane, wait=0.5)
         if isinstance(self._service, Service):
             self._service.close()
+            if self._service.telemetry is not None:
+                self._service.telemetry.close()
+        log.info("stopped", status=self._exit)
 
-    @staticmethod
-    def _suspend(lane: _Lane, wait: float = -1) -> None:
+    def _suspend(self, lane: _Lane, wait: float = -1) -> None:
         if not lane.busy.acquire(timeout=wait):
             return
         try:
             run, lane.run = lane.run, None
             if run is not None and lane.opened:
                 run.end("suspended")
+                self._has_ended(lane, run, "suspended")
         finally:
             lane.busy.release()
+
+
+def _client(params: dict[str, Any]) -> str | None:
+    """How a refused client calls itself: it tells an operator which host has the command in its list."""
+    info = params.get("clientInfo")
+    name = info.get("name") if isinstance(info, dict) else None
+    return name[:100] if isinstance(name, str) else None
+
+
+def _cause(error: BaseException) -> str | None:
+    return None if error.__cause__ is None else log.problem(error.__cause__)
 
 
 def _run_id(value: object) -> str:

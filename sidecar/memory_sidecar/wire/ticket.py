@@ -52,7 +52,7 @@ def take_ticket(path: str) -> str:
             if os.fstat(descriptor).st_nlink != 0:
                 raise TicketError("the ticket was replaced while it was read")
         finally:
-            os.close(descriptor)
+            files.close(descriptor)
     except FileNotFoundError as error:
         raise TicketError("the ticket was used by another process") from error
     except OSError as error:

@@ -1,0 +1,116 @@
+// Memory for a harness in TypeScript: launch the sidecar with a ticket, open runs, hand the model's calls over.
+//
+// docs/protocol.md tells what goes over the pipe. The official MCP SDK speaks most of it; the four lifecycle methods
+// are requests of this product's own.
+
+import { randomBytes } from "node:crypto";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+import { Client } from "@modelcontextprotocol/sdk/client/index.js";
+import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
+import type { CallToolResult, Tool } from "@modelcontextprotocol/sdk/types.js";
+import * as z from "zod";
+
+const Scope = z.object({ store: z.string(), keys: z.record(z.string(), z.string()) });
+const Ended = z.object({ run: z.string(), scope: Scope });
+const Opened = Ended.extend({
+  resumed: z.boolean(),
+  instructions: z.string(),
+  read_only: z.boolean(),
+  tools: z.array(z.custom<Tool>()),
+  backend: z.object({ name: z.string(), location: z.string() }),
+});
+
+export type Scope = z.infer<typeof Scope>;
+export type Ending = "completed" | "error" | "budget" | "max_iterations";
+
+export interface OpenOptions {
+  /** `require` refuses a run that does not exist yet, `never` one that does. */
+  resume?: "auto" | "require" | "never";
+  /** The scope that an earlier run of this id returned, if the harness keeps it itself. */
+  scope?: Scope;
+}
+
+/** An open run: what to tell the model (`tools`, `instructions`), and where to send its calls. */
+export class Run {
+  constructor(
+    private readonly client: Client,
+    private readonly opened: z.infer<typeof Opened>,
+  ) {}
+
+  get id(): string {
+    return this.opened.run;
+  }
+
+  get resumed(): boolean {
+    return this.opened.resumed;
+  }
+
+  get tools(): Tool[] {
+    return this.opened.tools;
+  }
+
+  get instructions(): string {
+    return this.opened.instructions;
+  }
+
+  /** The authority as it was when the run was opened. */
+  get scope(): Scope {
+    return this.opened.scope;
+  }
+
+  /** Serve a tool call by the model. Calls of one run are served in order. */
+  async call(name: string, args: Record<string, unknown> = {}): Promise<CallToolResult> {
+    const params = { name, arguments: args, _meta: { "memory-sidecar/run": this.id } };
+    return (await this.client.callTool(params)) as CallToolResult;
+  }
+
+  /** End the run so that it can be resumed. */
+  async suspend(): Promise<Scope> {
+    const params = { run: this.id };
+    return (await this.client.request({ method: "memory-sidecar/run/suspend", params }, Ended)).scope;
+  }
+
+  async finish(reason: Ending, message?: string): Promise<Scope> {
+    const params = { run: this.id, reason, ...(message === undefined ? {} : { message }) };
+    return (await this.client.request({ method: "memory-sidecar/run/finish", params }, Ended)).scope;
+  }
+}
+
+/** A launched sidecar. */
+export class MemorySidecar {
+  private constructor(private readonly client: Client) {}
+
+  /** Start `command`, which is `memory-sidecar serve` and its options, as a subprocess. */
+  static async launch(command: string[]): Promise<MemorySidecar> {
+    const token = randomBytes(32).toString("base64url");
+    const place = await mkdtemp(join(tmpdir(), "memory-sidecar-"));
+    const ticket = join(place, "ticket");
+    try {
+      await writeFile(ticket, token, { mode: 0o600, flag: "wx" });
+      const client = new Client(
+        { name: "typescript-harness", version: "1.0.0" },
+        { capabilities: { experimental: { "memory-sidecar/harness": { ticket: token } } } },
+      );
+      const environment = { ...process.env, MEMORY_SIDECAR_TICKET: ticket } as Record<string, string>;
+      const [program = "memory-sidecar", ...args] = command;
+      await client.connect(new StdioClientTransport({ command: program, args, env: environment }));
+      return new MemorySidecar(client);
+    } finally {
+      await rm(place, { recursive: true, force: true });
+    }
+  }
+
+  /** Open a run, or resume it. */
+  async open(run: string, options: OpenOptions = {}): Promise<Run> {
+    const request = { method: "memory-sidecar/run/open", params: { run, ...options } };
+    return new Run(this.client, await this.client.request(request, Opened));
+  }
+
+  /** Close the pipe. The sidecar suspends what is still open, and ends. */
+  async close(): Promise<void> {
+    await this.client.close();
+  }
+}

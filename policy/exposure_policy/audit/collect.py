@@ -1,0 +1,105 @@
+"""Turns what a target shows into findings, while it is looked at. Pure: no connection is made here.
+
+A probe may be cut short at any point, by its time limit or by a fault of the target. What it had seen until
+then is kept, and the reason is told: that is why findings are gathered here and not returned by the probe.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from ..guards.likeness import Offer, judge, offer_of
+from .result import Bounds, Evidence, Finding, TargetReport
+
+__all__ = ["Collector"]
+
+_LISTS: Final = {
+    "tools": "tool",
+    "prompts": "prompt",
+    "resources": "resource",
+    "resourceTemplates": "resource template",
+}
+_MAX_REASONS: Final = 20
+# Which evidence is told first: what names the tool, then what only shows that it is one.
+_TELLING: Final = ("name", "marker", "identity", "schema", "text")
+
+
+class Collector:
+    """Findings, counts and reasons of one target."""
+
+    def __init__(self, kind: str, label: str, bounds: Bounds, file: str | None = None) -> None:
+        self.bounds = bounds
+        self._kind = kind
+        self._label = label
+        self._file = file
+        self._findings: dict[tuple[str, str, str], Finding] = {}
+        self._seen: Counter[str] = Counter()
+        self._pages: Counter[str] = Counter()
+        self._distinct: set[tuple[str, str]] = set()
+        self._reasons: list[str] = []
+
+    def unaudited(self, reason: str) -> None:
+        """Something could not be seen, and why."""
+        if reason not in self._reasons and len(self._reasons) < _MAX_REASONS:
+            self._reasons.append(reason)
+
+    def result(self, result: Mapping[str, Any]) -> Iterator[None]:
+        """The raw result of any request to an MCP server: what it lists or says about itself is judged.
+
+        Yields after each part, so that whoever drives it can stop in between.
+        """
+        for key, kind in _LISTS.items():
+            items = result.get(key)
+            if isinstance(items, list):
+                self._pages[key] += 1
+                page = self._pages[key]
+                for item in items[: self.bounds.entries]:
+                    if isinstance(item, Mapping):
+                        self.offer("mcp", offer_of(kind, item), f", page {page}" if page > 1 else "")
+                        yield
+        info = result.get("serverInfo")
+        # The revision without a handshake names the server in every result's metadata instead.
+        for key, value in meta.items() if isinstance(meta := result.get("_meta"), Mapping) else ():
+            if str(key).endswith("/serverInfo"):
+                info = value
+        introduction = dict(info) if isinstance(info, Mapping) else {}
+        if isinstance(instructions := result.get("instructions"), str):
+            introduction["instructions"] = instructions
+        if introduction:
+            self.offer("mcp", offer_of("server", {"name": "the server"} | introduction))
+
+    def new_listing(self) -> None:
+        """A second pass over the same server starts its pages again."""
+        self._pages.clear()
+
+    def offers(self, surface: str, offers: Iterable[Offer], line: Callable[[str], int] | None = None) -> None:
+        """What a card shows; `line` tells where in its file a name stands."""
+        for offer in offers:
+            self.offer(surface, offer, line=line(offer.name) if line is not None else 1)
+
+    def offer(self, surface: str, offer: Offer, page: str = "", line: int = 1) -> None:
+        """Judge one offer, and count it once however often it comes."""
+        if (offer.kind, offer.name) not in self._distinct:
+            self._distinct.add((offer.kind, offer.name))
+            self._seen[offer.kind] += 1
+        signs = sorted(judge(offer), key=lambda sign: _TELLING.index(sign.rule))
+        if signs:
+            evidence = tuple(Evidence(s.rule, s.where + page, s.evidence) for s in signs)
+            self.finding(Finding(surface, offer.kind, offer.name, signs[0].tool, evidence, line))
+
+    def finding(self, finding: Finding) -> None:
+        """Keep a finding; the same offer seen twice (on another page or in another revision) is told once."""
+        self._findings.setdefault((finding.surface, finding.kind, finding.name), finding)
+
+    def count(self, kind: str, number: int) -> None:
+        self._seen[kind] += number
+
+    def report(self) -> TargetReport:
+        return TargetReport(
+            kind=self._kind,
+            label=self._label,
+            findings=tuple(self._findings.values()),
+            unaudited=tuple(self._reasons),
+            seen=dict(self._seen),
+            file=self._file,
+        )

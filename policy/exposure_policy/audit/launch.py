@@ -1,0 +1,192 @@
+"""Runs an MCP command for as long as it is audited, and leaves nothing of it behind.
+
+The SDK's own stdio transport trusts the server it launches: it buffers a line of any length, drops what isn't
+JSON-RPC and lets stderr through. Here each of those is a fault that ends the audit of this target. Only the
+transport is ours; the protocol above it is the SDK's.
+"""
+
+import os
+import secrets
+import signal
+import sys
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING, Any, Final
+
+import anyio
+import anyio.abc
+
+from .result import Bounds
+
+if TYPE_CHECKING:
+    from mcp.shared.message import SessionMessage
+
+__all__ = ["launched"]
+
+_MARK: Final = "MEMORY_SIDECAR_AUDIT_CHILD"
+# A server that got its end of input may say goodbye; one that doesn't is killed.
+_GRACE_SECONDS: Final = 0.5
+_KILL_SECONDS: Final = 2.0
+_POLL_SECONDS: Final = 0.01
+_TAIL: Final = 300
+
+
+@asynccontextmanager
+async def launched(
+    command: Sequence[str], bounds: Bounds, fail: Callable[[str], None]
+) -> AsyncIterator[tuple[Any, Any]]:
+    """The SDK's pair of streams to `command`; its whole process tree is gone when the context ends.
+
+    `fail` is told the reason when the server breaks the transport's rules; the caller then gives up. The child gets
+    the environment that the SDK's own client gives it, not the caller's.
+
+    Raises:
+        OSError: the command cannot be started.
+    """
+    from mcp.client.stdio import get_default_environment
+
+    mark = secrets.token_hex(16)
+    process = await anyio.open_process(
+        list(command), env=get_default_environment() | {_MARK: mark}, start_new_session=True
+    )
+    incoming, read = anyio.create_memory_object_stream[Any](0)
+    write, outgoing = anyio.create_memory_object_stream[Any](0)
+    tail = bytearray()
+    try:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(_read_stdout, process, incoming, bounds, fail, tail)
+            tasks.start_soon(_read_stderr, process, bounds, fail, tail)
+            tasks.start_soon(_write_stdin, process, outgoing)
+            try:
+                yield read, write
+            finally:
+                # The way out may be a cancellation; the process must go all the same, so nothing here waits long.
+                with anyio.CancelScope(shield=True):
+                    await _end(process, mark)
+                tasks.cancel_scope.cancel()
+    finally:
+        for stream in (incoming, read, write, outgoing):
+            stream.close()
+        with anyio.CancelScope(shield=True), anyio.move_on_after(_KILL_SECONDS):
+            await process.aclose()
+        _close_transport(process)
+
+
+async def _read_stdout(
+    process: anyio.abc.Process, incoming: Any, bounds: Bounds, fail: Callable[[str], None], tail: bytearray
+) -> None:
+    stdout = process.stdout
+    assert stdout is not None  # noqa: S101 - opened with pipes, two functions above
+    received = 0
+    parts: list[bytes] = []
+    async with incoming:
+        with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+            async for chunk in stdout:
+                received += len(chunk)
+                if received > bounds.received:
+                    fail(f"it answered with more than {bounds.received} bytes")
+                    return
+                *lines, rest = chunk.split(b"\n")
+                for line in lines:
+                    message = _message(b"".join((*parts, line)))
+                    parts = []
+                    if isinstance(message, str):
+                        fail(message)
+                        return
+                    if message is not None:
+                        await incoming.send(message)
+                parts.append(rest)
+            if parts and any(parts):
+                fail(f"its output ended within a line: {_shown(b''.join(parts))}")
+                return
+            # The end of its output: whoever waits for an answer learns why none comes.
+            if not tail:
+                await anyio.sleep(_POLL_SECONDS)
+            why = f"; its last words on stderr: {_shown(bytes(tail))}" if tail else ""
+            fail(f"it closed its output{why}")
+
+
+def _message(line: bytes) -> "SessionMessage | str | None":
+    from mcp.shared.message import SessionMessage
+    from mcp_types import jsonrpc_message_adapter
+
+    if not line.strip():
+        return None
+    try:
+        return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
+    except ValueError:
+        return f"it printed something that is not JSON-RPC: {_shown(line)}"
+
+
+def _shown(data: bytes) -> str:
+    text = data[-_TAIL:].decode("utf-8", "replace")
+    return repr(text if len(text) <= 120 else text[:120] + "…")
+
+
+async def _read_stderr(
+    process: anyio.abc.Process, bounds: Bounds, fail: Callable[[str], None], tail: bytearray
+) -> None:
+    stderr = process.stderr
+    assert stderr is not None  # noqa: S101 - opened with pipes
+    received = 0
+    with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+        async for chunk in stderr:
+            received += len(chunk)
+            tail += chunk
+            del tail[:-_TAIL]
+            if received > bounds.noise:
+                fail(f"it wrote more than {bounds.noise} bytes to stderr")
+                return
+
+
+async def _write_stdin(process: anyio.abc.Process, outgoing: Any) -> None:
+    stdin = process.stdin
+    assert stdin is not None  # noqa: S101 - opened with pipes
+    # A server that closed its input is noticed by its silence or by the end of its output.
+    with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError, OSError):
+        async for item in outgoing:
+            text = item.message.model_dump_json(by_alias=True, exclude_unset=True)
+            await stdin.send(text.encode() + b"\n")
+
+
+async def _end(process: anyio.abc.Process, mark: str) -> None:
+    if process.stdin is not None:
+        with suppress(OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
+            await process.stdin.aclose()
+    await _exited(process, _GRACE_SECONDS)
+    # The group goes even if its leader went by itself: it may have left children behind.
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    _kill_marked(mark)
+    await _exited(process, _KILL_SECONDS)
+
+
+async def _exited(process: anyio.abc.Process, seconds: float) -> None:
+    """Wait for the exit by polling: `wait` also waits for pipes that a grandchild may hold open."""
+    with anyio.move_on_after(seconds):
+        while process.returncode is None:
+            await anyio.sleep(_POLL_SECONDS)
+
+
+def _kill_marked(mark: str) -> None:
+    """Kill descendants that left the process group; they still carry the mark in their environment."""
+    if not sys.platform.startswith("linux"):
+        return
+    wanted = f"{_MARK}={mark}".encode()
+    for entry in os.listdir("/proc"):
+        if not entry.isdecimal():
+            continue
+        with suppress(OSError):
+            with open(f"/proc/{entry}/environ", "rb") as environ:
+                marked = wanted in environ.read().split(b"\0")
+            if marked:
+                os.kill(int(entry), signal.SIGKILL)
+
+
+def _close_transport(process: anyio.abc.Process) -> None:
+    """Close the asyncio transport, which stays open while a survivor holds a pipe; nothing public exposes it."""
+    transport = getattr(getattr(process, "_process", None), "_transport", None)
+    close = getattr(transport, "close", None)
+    if callable(close):
+        with suppress(PermissionError, ProcessLookupError):
+            close()

@@ -1,0 +1,236 @@
+"""Looks at one MCP server as a stranger with the official client would: every listing, every page.
+
+It reads what the server offers, never calls a tool, gets a prompt or reads a resource: an audit has no side
+effects. A server that speaks the revision without a handshake is asked again in the older one, since a
+stranger may choose either.
+"""
+
+import shlex
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from typing import TYPE_CHECKING, Any, Final
+
+import anyio
+import anyio.lowlevel
+
+from .collect import Collector
+from .files import told
+from .launch import launched
+from .result import Bounds, Target
+
+if TYPE_CHECKING:
+    import httpx2
+    from mcp.client import Client
+
+__all__ = ["probe_server"]
+
+Transport = AbstractAsyncContextManager[tuple[Any, Any]]
+
+_METHOD_NOT_FOUND: Final = -32601
+_LISTINGS: Final = (
+    ("tools", "list_tools"),
+    ("prompts", "list_prompts"),
+    ("resources", "list_resources"),
+    ("resources", "list_resource_templates"),
+)
+
+
+class _Watch:
+    """Ends a probe at the first fault of its transport, and remembers it."""
+
+    def __init__(self, collector: Collector, scope: anyio.CancelScope) -> None:
+        self._collector = collector
+        self._scope = scope
+        self.closing = False
+        self.failed = False
+
+    def fail(self, reason: str) -> None:
+        if not self.closing and not self.failed:
+            self.failed = True
+            self._collector.unaudited(reason)
+            self._scope.cancel()
+
+
+async def probe_server(target: Target, collector: Collector) -> None:
+    """Look at one MCP server, within `collector.bounds`. Every failure becomes a reason; nothing is raised."""
+    bounds = collector.bounds
+    with anyio.CancelScope() as faults, anyio.move_on_after(bounds.seconds) as limit:
+        watch = _Watch(collector, faults)
+        modern = await _pass(target, collector, watch, "auto")
+        if modern and not watch.failed:
+            collector.new_listing()
+            await _pass(target, collector, watch, "legacy")
+    if limit.cancelled_caught and not faults.cancel_called:
+        collector.unaudited(f"it did not finish answering within {bounds.seconds:g} seconds")
+
+
+async def _pass(target: Target, collector: Collector, watch: _Watch, mode: str) -> bool:
+    """One connection. True if the server spoke the revision without a handshake."""
+    from mcp.client import Client
+    from mcp.shared.exceptions import MCPError
+    from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+    bounds = collector.bounds
+    connected = False
+    watch.closing = False
+    try:
+        transport = _observed(_connect(target, bounds, watch), collector, watch)
+        client = Client(transport, mode=mode, raise_exceptions=False, read_timeout_seconds=bounds.seconds, cache=None)
+        async with client:
+            connected = True
+            modern = client.protocol_version in MODERN_PROTOCOL_VERSIONS
+            for capability, name in _LISTINGS:
+                await _listing(client, capability, name, collector)
+        return modern
+    except MCPError as refusal:
+        if connected or mode == "auto":
+            collector.unaudited(f"it refused to be looked at: {refusal}")
+        # else: it has no older revision to offer, so there is nothing to see in it.
+    except BaseExceptionGroup as group:
+        cancelled, others = group.split(anyio.get_cancelled_exc_class())
+        if others is not None:
+            collector.unaudited(_reason(others))
+        if cancelled is not None:
+            raise cancelled from None
+    except Exception as error:  # noqa: BLE001 - whatever a server provokes is a reason, and the run goes on
+        collector.unaudited(_reason(error))
+    return False
+
+
+def _reason(error: BaseException) -> str:
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    if isinstance(error, FileNotFoundError | PermissionError | NotADirectoryError):
+        return f"the command cannot be started: {error.strerror}"
+    if isinstance(error, ImportError):
+        return f"this needs the audit extra (pip install 'memory-sidecar[audit]'): {error}"
+    return f"{type(error).__name__}: {told(error)}"
+
+
+async def _listing(client: "Client", capability: str, name: str, collector: Collector) -> None:
+    from mcp.shared.exceptions import MCPError
+
+    fetch: Callable[..., Awaitable[Any]] = getattr(client, name)
+    bounds = collector.bounds
+    what = name.removeprefix("list_").replace("_", " ")
+    cursor: str | None = None
+    cursors: set[str] = set()
+    entries = 0
+    for _ in range(bounds.pages):
+        try:
+            page = await fetch(cursor=cursor)
+        except MCPError as refusal:
+            declared = getattr(client.server_capabilities, capability, None) is not None
+            if cursor is not None or (declared and refusal.code != _METHOD_NOT_FOUND):
+                collector.unaudited(f"listing its {what} failed: {refusal}")
+            return
+        except ValueError as malformed:
+            collector.unaudited(f"its list of {what} is malformed: {told(malformed)}")
+            return
+        entries += max((len(v) for v in vars(page).values() if isinstance(v, list)), default=0)
+        if entries > bounds.entries:
+            collector.unaudited(f"it lists more than {bounds.entries} {what}")
+            return
+        cursor = page.next_cursor
+        if cursor is None:
+            return
+        if cursor in cursors:
+            collector.unaudited(f"it repeats a cursor while listing its {what}: {cursor[:80]!r}")
+            return
+        cursors.add(cursor)
+    collector.unaudited(f"its list of {what} has more than {bounds.pages} pages")
+
+
+# --- transports --------------------------------------------------------------------------------------------
+
+
+def _connect(target: Target, bounds: Bounds, watch: _Watch) -> Transport:
+    if target.kind == "mcp":
+        command = shlex.split(target.value)
+        if not command:
+            raise ValueError("the command is empty")
+        return launched(command, bounds, watch.fail)
+    if target.kind == "sse":
+        from mcp.client.sse import sse_client
+
+        def factory(headers: Any = None, timeout: Any = None, auth: Any = None) -> "httpx2.AsyncClient":
+            del timeout  # the bounds decide
+            return _http_client(bounds, watch, headers=headers, auth=auth)
+
+        return sse_client(
+            target.value, timeout=bounds.seconds, sse_read_timeout=bounds.seconds, httpx_client_factory=factory
+        )
+    return _streamable_http(target.value, bounds, watch)
+
+
+@asynccontextmanager
+async def _streamable_http(url: str, bounds: Bounds, watch: _Watch) -> AsyncIterator[tuple[Any, Any]]:
+    from mcp.client.streamable_http import streamable_http_client
+
+    async with _http_client(bounds, watch) as http, streamable_http_client(url, http_client=http) as streams:
+        yield streams
+
+
+def _http_client(bounds: Bounds, watch: _Watch, **kwargs: Any) -> "httpx2.AsyncClient":
+    """A client that stops at the byte limit. No proxy, no `.netrc`: a stranger has none of the caller's."""
+    import httpx2
+
+    received = 0
+
+    class Counted(httpx2.AsyncByteStream):
+        def __init__(self, inner: Any) -> None:
+            self._inner = inner
+
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            nonlocal received
+            async for chunk in self._inner:
+                received += len(chunk)
+                if received > bounds.received:
+                    watch.fail(f"it answered with more than {bounds.received} bytes")
+                    raise httpx2.ReadError("too much")
+                yield chunk
+
+        async def aclose(self) -> None:
+            await self._inner.aclose()
+
+    class Bounded(httpx2.AsyncHTTPTransport):
+        async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+            # What is counted is what arrives; a compressed answer would grow only after that.
+            request.headers["Accept-Encoding"] = "identity"
+            response = await super().handle_async_request(request)
+            response.stream = Counted(response.stream)
+            return response
+
+    return httpx2.AsyncClient(transport=Bounded(), timeout=httpx2.Timeout(bounds.seconds), trust_env=False, **kwargs)
+
+
+@asynccontextmanager
+async def _observed(inner: Transport, collector: Collector, watch: _Watch) -> AsyncIterator[tuple[Any, Any]]:
+    """`inner`, with every result that comes through it judged as it is on the wire.
+
+    The client drops fields and tools that it does not understand; another stranger's client may not.
+    """
+    async with inner as (read, write):
+        forward, observed = anyio.create_memory_object_stream[Any](0)
+
+        async def relay() -> None:
+            async with forward:
+                with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+                    async for item in read:
+                        if isinstance(item, Exception):
+                            watch.fail(f"it answered with something that is not JSON-RPC: {_reason(item)}")
+                            return
+                        result = getattr(getattr(item, "message", None), "result", None)
+                        if isinstance(result, dict):
+                            for _ in collector.result(result):
+                                await anyio.lowlevel.checkpoint()  # so that the time limit can end a long list
+                        await forward.send(item)
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(relay)
+            try:
+                yield observed, write
+            finally:
+                watch.closing = True
+                observed.close()
+                tasks.cancel_scope.cancel()

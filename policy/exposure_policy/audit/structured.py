@@ -1,0 +1,31 @@
+"""The report as JSON for programs. Texts stay exactly as they came, in ASCII escapes, so that printing is safe."""
+
+import json
+from dataclasses import asdict
+from typing import Any
+
+from .result import Report
+
+__all__ = ["to_json"]
+
+
+def to_json(report: Report) -> str:
+    """The whole report, indented, ASCII only.
+
+    `exit` is the run's exit status; each target has its `status`, `findings`, `unaudited` reasons and counts.
+    """
+    data: dict[str, Any] = {
+        "exit": report.exit_code,
+        "targets": [
+            {
+                "kind": target.kind,
+                "target": target.label,
+                "status": target.status,
+                "findings": [asdict(finding) for finding in target.findings],
+                "unaudited": list(target.unaudited),
+                "seen": dict(target.seen),
+            }
+            for target in report.targets
+        ],
+    }
+    return json.dumps(data, indent=2, ensure_ascii=True)

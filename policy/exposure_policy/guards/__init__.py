@@ -1,0 +1,14 @@
+"""The policy's decisions bound to real SDK objects, for a harness that also serves other agents.
+
+    from exposure_policy.guards import guard_mcp, check_a2a_card
+
+`likeness` and `reach` decide (standard library only); `mcp` and `a2a` know one SDK each. Importing any of them
+loads no SDK.
+"""
+
+from .a2a import check_card as check_a2a_card
+from .a2a import guard_handler as guard_a2a
+from .mcp import guard as guard_mcp
+from .mcp import guard_app as guard_mcp_app
+
+__all__ = ["check_a2a_card", "guard_a2a", "guard_mcp", "guard_mcp_app"]

@@ -1,0 +1,293 @@
+"""Is this offer a memory tool, whatever it calls itself? Pure: text and schemas in, signs out.
+
+An *offer* is anything a server or a card shows to strangers: a tool, a skill, a prompt, a resource, the
+server's own introduction. `judge` collects signs; an offer is memory when it has one strong sign, or two weak
+ones of different rules. No I/O and no SDK belong here: standard library only.
+
+The rules, with their bounds:
+
+- **name** (strong): one of the four names, with anything before it and a version or a word after it, in any
+  case, with any separators or none, in look-alike letters: `acme__memory_read`, `memoryWriteV2`, or in
+  full-width letters. Another subject takes the sign away: `gpu_memory_list` and `memory_read_bandwidth` are
+  about hardware, a `memory_listener` is not a list. Weak: memory and a verb of storage in another order or
+  wording, such as `recall_memories` or `read_memory`.
+- **schema** (strong): the arguments of `memory_write`, or the result shapes that only these tools have.
+  Weak: a single argument called `key`, which many other tools have too.
+- **text** (strong): one of the four names as one token in a description, an example, a tag or a URI; the
+  memory index block; a sentence that offers to keep or give back what an agent remembers.
+  Weak: a sentence about memory with a verb of storage that says nothing of hardware.
+- **marker** (strong): the private marker that the sidecar puts on every tool definition.
+- **identity** (strong): a server that introduces itself as the sidecar.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from ..decide import ExposureRefused, check
+from ..table import Surface
+from .names import fold, memory_name, near_name
+from .prose import Match, index_match, text_matches
+
+__all__ = [
+    "MARKER",
+    "Offer",
+    "Sign",
+    "index_signs",
+    "judge",
+    "offer_of",
+    "refuse",
+    "refuse_signs",
+    "result_signs",
+]
+
+MARKER: Final = "memory-sidecar/private"
+"""Key in a tool definition's `_meta` by which the sidecar marks its own tools."""
+
+_MARKER_PREFIX: Final = "memory-sidecar/"
+
+# A schema with more parts than this is judged by its first ones: hostile input must not cost more than linear time.
+_MAX_NODES: Final = 20_000
+_EXCERPT: Final = 160
+
+
+@dataclass(frozen=True)
+class Offer:
+    """One thing a stranger can see. `texts` maps a field's name to its text (description, example, tag, uri)."""
+
+    kind: str
+    name: str
+    title: str = ""
+    texts: Mapping[str, str] = field(default_factory=dict)
+    input_schema: Mapping[str, Any] | None = None
+    output_schema: Mapping[str, Any] | None = None
+    meta: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class Sign:
+    """Why an offer looks like memory: the rule, the memory tool it resembles, the field and an excerpt of it."""
+
+    rule: str
+    tool: str
+    where: str
+    evidence: str
+    strong: bool = True
+
+
+def offer_of(kind: str, data: Mapping[str, Any]) -> Offer:
+    """An `Offer` from the wire form of a tool, prompt, resource, template, skill or server introduction.
+
+    Every string in `data` is judged, also in fields that no version of the protocol knows.
+    """
+
+    def text(field_name: str) -> str:
+        value = data.get(field_name)
+        return value if isinstance(value, str) else ""
+
+    def mapping(field_name: str) -> Mapping[str, Any] | None:
+        value = data.get(field_name)
+        return value if isinstance(value, Mapping) else None
+
+    own = {"name", "title", "inputSchema", "outputSchema", "_meta", "icons", "id"}
+    texts = {key: "\n".join(_strings(value)) for key, value in data.items() if isinstance(key, str) and key not in own}
+    schema = mapping("inputSchema")
+    arguments = data.get("arguments")
+    if schema is None and isinstance(arguments, list):
+        names = [a["name"] for a in arguments if isinstance(a, Mapping) and isinstance(a.get("name"), str)]
+        schema = {"properties": {argument: {} for argument in names}}
+    name = text("name")
+    identifier = text("id")
+    return Offer(
+        kind=kind,
+        name=name or identifier or text("uri") or text("uriTemplate"),
+        title="\n".join(filter(None, (text("title"), identifier if name else ""))),
+        texts={k: t for k, t in texts.items() if t},
+        input_schema=schema,
+        output_schema=mapping("outputSchema"),
+        meta=mapping("_meta"),
+    )
+
+
+# --- schemas and results ---------------------------------------------------------------------------------
+
+
+def _properties(schema: Mapping[str, Any] | None) -> Iterator[tuple[frozenset[str], Mapping[str, Any]]]:
+    """Every object shape in a schema, however deep, within a bound."""
+    stack: list[Any] = [schema]
+    seen = 0
+    while stack and seen < _MAX_NODES:
+        node = stack.pop()
+        seen += 1
+        if isinstance(node, Mapping):
+            props = node.get("properties")
+            if isinstance(props, Mapping):
+                yield frozenset(str(p).lower() for p in props), props
+            stack.extend(node.values())
+        elif isinstance(node, list | tuple):
+            stack.extend(node)
+
+
+def _schema_signs(where: str, schema: Mapping[str, Any] | None) -> Iterator[Sign]:
+    for names, props in _properties(schema):
+        shown = ", ".join(sorted(names))[:_EXCERPT]
+        if names >= {"key", "description", "content"}:
+            tool = "memory_write" if "found" not in names else "memory_read"
+            yield Sign("schema", tool, where, shown)
+        elif names >= {"key", "content", "overwrite"}:
+            yield Sign("schema", "memory_write", where, shown)
+        elif names >= {"key", "found", "reason"}:
+            yield Sign("schema", "memory_read", where, shown)
+        elif names >= {"key", "written"}:
+            yield Sign("schema", "memory_write", where, shown)
+        elif "memories" in names:
+            items = json.dumps(props.get("memories"), default=str)[:4096]
+            strong = '"key"' in items and '"description"' in items
+            yield Sign("schema", "memory_list", where, shown, strong=strong)
+        elif _is_our_key(key := props.get("key", {})):
+            yield Sign("schema", "memory_read", where, f"key: {key['pattern']}, at most {key['maxLength']} characters")
+        elif names == {"key"} or names == {"key", "deleted"}:
+            yield Sign("schema", "memory_delete" if "deleted" in names else "memory_read", where, shown, strong=False)
+
+
+def _is_our_key(key: Any) -> bool:
+    """A key's own rule, to the letter: few stores allow these characters, and none besides with this length."""
+    return isinstance(key, Mapping) and "[A-Za-z0-9._=-]+" in str(key.get("pattern")) and key.get("maxLength") == 200
+
+
+def result_signs(result: object) -> tuple[Sign, ...]:
+    """Signs that a tool's structured result came from memory: the shapes that only these tools answer with."""
+    if not isinstance(result, Mapping):
+        return ()
+    keys = set(result)
+    where = "structuredContent"
+    if keys == {"memories"} and isinstance(result["memories"], list):
+        items = result["memories"]
+        if all(isinstance(i, Mapping) and set(i) == {"key", "description"} for i in items):
+            return (Sign("result", "memory_list", where, "memories: key, description"),)
+    if keys in ({"found", "key", "description", "content"}, {"found", "key", "reason"}):
+        return (Sign("result", "memory_read", where, ", ".join(sorted(keys))),)
+    if keys in ({"written", "key"}, {"written", "key", "code", "reason"}):
+        return (Sign("result", "memory_write", where, ", ".join(sorted(keys))),)
+    return ()
+
+
+# --- the verdict -----------------------------------------------------------------------------------------
+
+
+def _all_signs(offer: Offer) -> Iterator[Sign]:
+    for key, value in (offer.meta or {}).items():
+        key = str(key)
+        if (key == MARKER and value is not False) or (key != MARKER and key.startswith(_MARKER_PREFIX)):
+            yield Sign("marker", memory_name(offer.name) or "memory_list", "_meta", f"{key}: {value!r}"[:_EXCERPT])
+    for where, name in (("name", offer.name), ("title", offer.title)):
+        if tool := memory_name(name):
+            yield Sign("name", tool, where, name[:_EXCERPT])
+        else:
+            if near := near_name(name):
+                yield Sign("name", near, where, name[:_EXCERPT], strong=False)
+            # A name is also words: "Long-term agent memory store". Only what is enough by itself counts, since
+            # the name may have been a weak sign already.
+            yield from (_of_text(where, match) for match in text_matches(name) if match.strong)
+        if _IDENTITY.search(fold(name)) and offer.kind == "server":
+            yield Sign("identity", "memory_list", where, name[:_EXCERPT])
+    yield from _schema_signs("inputSchema", offer.input_schema)
+    yield from _schema_signs("outputSchema", offer.output_schema)
+    for where, text in _texts(offer):
+        yield from (_of_text(where, match) for match in text_matches(text))
+
+
+def index_signs(where: str, text: str) -> tuple[Sign, ...]:
+    """A sign if `text` carries the start-of-run index block, else nothing."""
+    match = index_match(text)
+    return (_of_text(where, match),) if match else ()
+
+
+def _of_text(where: str, match: Match) -> Sign:
+    return Sign("text", match.tool, where, match.excerpt, match.strong)
+
+
+_IDENTITY: Final = re.compile(r"(?i)^\W*memory[\W_]*sidecar\W*$")
+
+
+def _texts(offer: Offer) -> Iterator[tuple[str, str]]:
+    yield from offer.texts.items()
+    yield from (("_meta", text) for text in _strings(offer.meta))
+    for where, schema in (("inputSchema", offer.input_schema), ("outputSchema", offer.output_schema)):
+        yield from ((where, text) for text in _schema_texts(schema))
+
+
+def _strings(node: object) -> Iterator[str]:
+    """Every string value in plain data, however deep, within a bound."""
+    stack: list[Any] = [node]
+    seen = 0
+    while stack and seen < _MAX_NODES:
+        node = stack.pop()
+        seen += 1
+        if isinstance(node, str):
+            yield node
+        elif isinstance(node, Mapping):
+            stack.extend(node.values())
+        elif isinstance(node, list | tuple):
+            stack.extend(node)
+
+
+def _schema_texts(schema: Mapping[str, Any] | None) -> Iterator[str]:
+    stack: list[Any] = [schema]
+    seen = 0
+    while stack and seen < _MAX_NODES:
+        node = stack.pop()
+        seen += 1
+        if isinstance(node, Mapping):
+            for key, value in node.items():
+                if isinstance(value, str):
+                    if key in ("description", "title", "const", "default", "$comment"):
+                        yield value
+                else:
+                    stack.append(value)
+        elif isinstance(node, list | tuple):
+            stack.extend(node)
+        elif isinstance(node, str):
+            yield node  # an item of enum or examples
+
+
+def judge(offer: Offer) -> tuple[Sign, ...]:
+    """The signs that make `offer` memory, or an empty tuple when it is not.
+
+    One strong sign is enough; so are two weak ones of different rules. Each rule and field is told once.
+    """
+    strong: dict[tuple[str, str], Sign] = {}
+    weak: dict[str, Sign] = {}
+    for sign in _all_signs(offer):
+        if sign.strong:
+            strong.setdefault((sign.rule, sign.where), sign)
+        else:
+            weak.setdefault(sign.rule, sign)
+    if strong:
+        return tuple(strong.values())
+    return tuple(weak.values()) if len(weak) > 1 else ()
+
+
+def refuse(offer: Offer, surface: Surface) -> None:
+    """Return if `offer` may be on `surface`.
+
+    Raises:
+        ExposureRefused: it is a memory tool, and the policy table keeps that tool off this surface. The refusal
+            names the offer as it calls itself, the surface, and the rule with its evidence.
+    """
+    refuse_signs(judge(offer), offer.name, surface)
+
+
+def refuse_signs(signs: Iterable[Sign], name: str, surface: Surface) -> None:
+    """Raise `ExposureRefused` for the first sign whose memory tool the policy keeps off `surface`."""
+    for sign in signs:
+        try:
+            check(sign.tool, surface)
+        except ExposureRefused as refusal:
+            raise ExposureRefused(
+                name,
+                surface.value,
+                f"it is {sign.tool} by its {sign.rule} ({sign.where}: {sign.evidence!r}); {refusal.rule}",
+            ) from refusal

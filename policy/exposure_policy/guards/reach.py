@@ -1,0 +1,270 @@
+"""Does a handler reach memory, whatever its tool is called? Live objects are looked at, never called.
+
+A renamed tool still has to get at memory: through an object that is marked private, through the library that
+holds it, through a session with the sidecar, or by asking some session for a memory tool by its name. `reach`
+follows what a handler was given: closure, defaults, bound object, partial arguments, the globals and helper
+functions that its code names, and containers of those. Standard library only.
+
+Bounds: six hops, two of them into attributes, and a fixed number of objects. A handler that hides memory
+further away, or in another process, is caught when a listing or an answer shows it, or by the audit. An agent
+that serves strangers and uses memory for itself should therefore not be bound to a tool as the object that
+holds its run: hand it the task through a queue or a function.
+"""
+
+import functools
+import inspect
+import sys
+import threading
+import weakref
+from collections import deque
+from collections.abc import Iterator, Mapping
+from contextvars import ContextVar
+from types import CodeType, FunctionType, MethodType, ModuleType, SimpleNamespace
+from typing import Any, Final, NamedTuple
+
+from .likeness import Sign, judge, offer_of
+from .names import memory_name
+
+__all__ = ["PRIVATE", "reach"]
+
+PRIVATE: Final = "__memory_private__"
+"""Class attribute that marks an object as a way to memory; the harness's run carries it."""
+
+_LIBRARY: Final = "memory_sidecar"
+# Parts of the library that hold no memory: text and version helpers.
+_HARMLESS: Final = frozenset(("memory_sidecar.plain", "memory_sidecar.version"))
+# Whose objects and functions are not looked into: they hold a harness's plumbing, not its memory.
+_PLUMBING: Final = frozenset(sys.stdlib_module_names) - {"__main__"} | frozenset(
+    "mcp mcp_types a2a pydantic pydantic_core starlette uvicorn anyio trio httpx httpx2 google opentelemetry"
+    " exposure_policy _pytest pytest pluggy hypothesis typing_extensions".split()
+)
+_MAX_HOPS: Final = 6
+_MAX_OBJECTS: Final = 4_000
+_MAX_ITEMS: Final = 256
+_MAX_ATTRIBUTES: Final = 2
+# The type that `functools.lru_cache` returns has no public name.
+_CACHED: Final = type(functools.lru_cache(lambda: None))
+
+
+class _Step(NamedTuple):
+    found: Any
+    path: str
+    hops: int
+    attributes: int  # how many times the way led through an object's attributes
+
+
+def reach(handler: object, lifespan: object = None) -> Sign | None:
+    """The first way by which `handler` reaches memory, or None.
+
+    `lifespan` is the server's lifespan context; it counts only when the handler's code names it.
+    """
+    queue = deque([_Step(handler, "handler", 0, 0)])
+    seen: set[int] = set()
+    keep: list[object] = []  # what was seen stays alive, so that no identity is used twice
+    while queue and len(seen) < _MAX_OBJECTS:
+        step = queue.popleft()
+        if id(step.found) in seen:
+            continue
+        seen.add(id(step.found))
+        keep.append(step.found)
+        if evidence := _is_memory(step):
+            return Sign("handler", evidence[0], step.path[:160], evidence[1][:160])
+        if step.hops < _MAX_HOPS:
+            queue.extend(_next(step, lifespan))
+    return None
+
+
+def _is_memory(step: _Step) -> tuple[str, str] | None:
+    found = step.found
+    if isinstance(found, str):
+        # A string an object merely holds proves nothing; one the code or its arguments carry is a name to call.
+        if step.attributes or len(found) > 200 or any(c.isspace() for c in found):
+            return None
+        tool = memory_name(found)
+        return (tool, f"names {found!r}") if tool else None
+    owner = found if isinstance(found, type) else type(found)
+    if inspect.getattr_static(owner, PRIVATE, False) is True:
+        return "memory_read", f"{owner.__module__}.{owner.__qualname__} is private memory"
+    if _of_library(found, owner):
+        return "memory_read", f"uses {_LIBRARY}"
+    return _session_with_sidecar(found, owner) or _tool_definition(found)
+
+
+def _of_library(found: object, owner: type) -> bool:
+    if isinstance(found, ModuleType):
+        module: object = found.__name__
+    elif isinstance(found, FunctionType):
+        module = found.__module__
+    else:
+        module = owner.__module__
+    if not isinstance(module, str) or module in _HARMLESS:
+        return False
+    return module == _LIBRARY or module.startswith(_LIBRARY + ".")
+
+
+def _session_with_sidecar(found: object, owner: type) -> tuple[str, str] | None:
+    """A client session that presents a launch ticket, or whose server introduced itself as the sidecar."""
+    if not owner.__module__.startswith("mcp.client"):
+        return None
+    held = getattr(found, "__dict__", {})
+    for value in held.values():
+        if isinstance(value, Mapping) and any(str(k).startswith("memory-sidecar/") for k in value):
+            return "memory_read", "a client session with the sidecar"
+        info = getattr(value, "server_info", None)
+        if getattr(info, "name", None) == "memory-sidecar":
+            return "memory_read", "a client session with the sidecar"
+    return None
+
+
+def _tool_definition(found: object) -> tuple[str, str] | None:
+    """A tool definition that a handler holds, to list it: a wire mapping or an SDK model."""
+    if isinstance(found, Mapping):
+        data = found if isinstance(found.get("name"), str) and "inputSchema" in found else None
+    elif hasattr(type(found), "model_dump") and isinstance(getattr(found, "input_schema", None), dict):
+        data = type(found).model_dump(found, by_alias=True, exclude_none=True)  # type: ignore[attr-defined]
+    else:
+        data = None
+    if data is None:
+        return None
+    signs = judge(offer_of("tool", data))
+    return (signs[0].tool, f"holds the definition of {data['name']!r}") if signs else None
+
+
+def _next(step: _Step, lifespan: object) -> Iterator[_Step]:
+    for value, label, attributes in _held(step.found, step.hops, step.attributes, lifespan):
+        yield _Step(value, f"{step.path} > {label}", step.hops + 1, step.attributes + attributes)
+
+
+# What an object holds: the value, how it is called there, and whether it is an attribute (1) or not (0).
+_Held = Iterator[tuple[object, str, int]]
+
+
+def _held(found: object, hops: int, attributes: int, lifespan: object) -> _Held:
+    if isinstance(found, MethodType):
+        yield from _of_method(found)
+    elif isinstance(found, FunctionType):
+        if hops == 0 or _package(found.__module__) not in _PLUMBING:
+            yield from ((v, label, 0) for v, label in _of_function(found, lifespan))
+    elif isinstance(found, Mapping | list | tuple | set | frozenset):
+        yield from _of_container(found)
+    elif (wrapped := _of_wrapper(found)) is not None:
+        yield from wrapped
+    elif not _opaque(found):
+        call = inspect.getattr_static(type(found), "__call__", None)
+        if isinstance(call, FunctionType):
+            yield call, "__call__", 0
+        if attributes < _MAX_ATTRIBUTES:
+            yield from ((v, label, 1) for v, label in _attributes(found))
+
+
+def _of_method(method: MethodType) -> _Held:
+    yield method.__func__, "function", 0
+    yield from ((v, label, 1) for v, label in _attributes(method.__self__))
+    yield method.__self__, "bound object", 0
+    yield from ((v, label, 0) for v, label in _own_methods(method))
+
+
+def _of_container(found: Any) -> _Held:
+    if isinstance(found, Mapping):
+        for key, value in list(found.items())[:_MAX_ITEMS]:
+            yield key, "key", 0
+            yield value, f"[{str(key)[:40]!r}]", 0
+    else:
+        yield from ((v, f"[{n}]", 0) for n, v in zip(range(_MAX_ITEMS), found, strict=False))
+
+
+def _of_wrapper(found: object) -> list[tuple[object, str, int]] | None:
+    """What stands behind an object that only stands for another; None if it does not."""
+    if isinstance(found, functools.partial):
+        arguments = [*enumerate(found.args), *found.keywords.items()]
+        return [(found.func, "partial function", 0), *((v, f"partial argument {k}", 0) for k, v in arguments)]
+    if isinstance(found, ContextVar):
+        return [(found.get(None), "context variable", 0)]
+    if isinstance(found, weakref.ReferenceType):
+        return [(found(), "weak reference", 0)]
+    if isinstance(found, _CACHED):
+        return [(found.__wrapped__, "cached function", 0)]
+    return None
+
+
+def _opaque(found: object) -> bool:
+    if found is None or isinstance(found, type | ModuleType | str | bytes | int | float | CodeType):
+        return True
+    if isinstance(found, SimpleNamespace | threading.local):
+        return False
+    return _package(type(found).__module__) in _PLUMBING
+
+
+def _package(module: object) -> str:
+    return module.partition(".")[0] if isinstance(module, str) else ""
+
+
+def _attributes(found: object) -> Iterator[tuple[object, str]]:
+    if _opaque(found):
+        return
+    held = getattr(found, "__dict__", None)
+    if isinstance(held, dict):
+        yield from ((v, f".{k}") for k, v in list(held.items())[:_MAX_ITEMS])
+    for owner in type(found).__mro__:
+        slots = owner.__dict__.get("__slots__", ())
+        for name in (slots,) if isinstance(slots, str) else slots:
+            slot = owner.__dict__.get(name)
+            if inspect.ismemberdescriptor(slot):
+                try:
+                    yield slot.__get__(found), f".{name}"
+                except AttributeError:
+                    continue
+
+
+def _own_methods(method: MethodType) -> Iterator[tuple[object, str]]:
+    """The methods of the same object that a bound method's code names."""
+    code = getattr(method.__func__, "__code__", None)
+    if not isinstance(code, CodeType) or _opaque(method.__self__):
+        return
+    owner = method.__self__ if isinstance(method.__self__, type) else type(method.__self__)
+    for name in _names(code):
+        other = inspect.getattr_static(owner, name, None)
+        if isinstance(other, FunctionType):
+            yield other, f".{name}()"
+
+
+def _of_function(function: FunctionType, lifespan: object) -> Iterator[tuple[object, str]]:
+    code = function.__code__
+    for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=False):
+        try:
+            yield cell.cell_contents, f"closure variable {name!r}"
+        except ValueError:
+            continue  # not assigned yet; it is looked at again when the handler is called
+    yield from ((v, "default argument") for v in function.__defaults__ or ())
+    yield from ((v, f"default of {k!r}") for k, v in (function.__kwdefaults__ or {}).items())
+    yield from ((v, f"attribute {k!r}") for k, v in function.__dict__.items())
+    names = _names(code)
+    for name in names:
+        if name in function.__globals__:
+            value = function.__globals__[name]
+            yield value, f"global {name!r}"
+            if isinstance(value, ModuleType):
+                inside = vars(value)
+                yield from ((inside[n], f"{name}.{n}") for n in names if n in inside)
+    yield from ((text, "constant") for text in _constants(code))
+    if "lifespan_context" in names and lifespan is not None:
+        yield lifespan, "lifespan context"
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    stack = [code]
+    while stack:
+        code = stack.pop()
+        yield code
+        stack.extend(c for c in code.co_consts if isinstance(c, CodeType))
+
+
+def _names(code: CodeType) -> set[str]:
+    return {name for part in _codes(code) for name in part.co_names}
+
+
+def _constants(code: CodeType) -> Iterator[object]:
+    for part in _codes(code):
+        for value in part.co_consts:
+            if isinstance(value, str | tuple | frozenset):
+                yield value

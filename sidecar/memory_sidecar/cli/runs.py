@@ -1,0 +1,296 @@
+"""List runs, show what one did, prune old ones, and tell which runs saw a note.
+
+  memory-sidecar runs                         all runs whose journals are in the journal directory
+  memory-sidecar runs show RUN                what it read, wrote and was refused, when
+  memory-sidecar runs prune --older-than 30d  remove journals, never one that is open
+  memory-sidecar runs --saw KEY[@REV]         which runs read, wrote or were refused the note, at which revision
+
+States: open (a living process has it), suspended, completed, error, budget, max_iterations (how it ended),
+interrupted (its process died; it can be resumed), damaged (its journal cannot be trusted; runs show says where).
+
+--saw answers the question after a poisoned note was found. It tells of whole notes: descriptions are also shown by
+listings and in the index at a run's start, which are not recorded. If --json is given, "complete" is false when a
+journal could not be read.
+
+Exit statuses: 0 done; 1 a journal is damaged, so that the answer may lack it, or there is no such run; 64 wrong usage;
+78 the journal directory or the configuration cannot be used.
+"""
+
+import argparse
+import os
+import re
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from ..assemble import default_journal_dir, settle
+from ..plain import visible
+from ..run.journal import journal_name
+from ..run.records import REASONS, is_run_id
+from ..run.runs import RunState, remove_run, run_names
+from ..store.rules import is_key
+from .failure import EX_CONFIG, EX_FOUND, EX_USAGE, Failure, complain
+from .ledger import Journaled, Sight, Sought, read_journals, sights
+from .places import PLACES, add_options, places
+from .report import add_json, moment, on_terminal, print_json, print_table, shown_revision
+
+__all__ = ["configure", "journal_directory", "print_sights", "run", "seen"]
+
+_STATES: Final = (*REASONS, "interrupted", "damaged")
+_UNITS: Final = {"m": 60, "h": 3600, "d": 86400, "w": 604800}
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    add_options(parser, PLACES)
+    add_json(parser)
+    parser.add_argument("--saw", metavar="KEY[@REV]", type=_sought, help="which runs met this note")
+    parser.set_defaults(action=None)
+    actions = parser.add_subparsers(metavar="show | prune")
+    show = actions.add_parser("show", help="what one run did", description="Show what one run did, oldest first.")
+    show.add_argument("id", metavar="RUN")
+    show.set_defaults(action="show")
+    prune = actions.add_parser(
+        "prune",
+        help="remove journals of runs that are over",
+        description="Remove journals: with them goes the authority to resume, and what the ledger tells of their runs. "
+        "Never one that is open. Both conditions, if given, must hold; damaged ones go only by --state damaged.",
+    )
+    prune.add_argument("--older-than", metavar="AGE", type=_age, help="unused for so long: 45m, 12h, 30d, 4w")
+    prune.add_argument("--state", choices=_STATES, action="append", help="in this state; may be repeated")
+    prune.add_argument("--dry-run", action="store_true", help="tell what would go; remove nothing")
+    prune.set_defaults(action="prune")
+    for action in (show, prune):
+        add_options(action, PLACES)
+        add_json(action)
+        for option in action._actions:  # noqa: SLF001 - or an option before the action would be forgotten
+            if option.dest in ("config", "identity", "store_dir", "journal_dir", "json"):
+                option.default = argparse.SUPPRESS
+
+
+def _sought(text: str) -> Sought:
+    key, _, revision = text.partition("@")
+    if not is_key(key):
+        raise argparse.ArgumentTypeError("it takes KEY or KEY@REV, as memory-sidecar show prints them")
+    return Sought(key, revision or None)
+
+
+def _age(text: str) -> float:
+    found = re.fullmatch(r"(\d{1,6})([mhdw])", text)
+    if found is None:
+        raise argparse.ArgumentTypeError("an age is a number and m, h, d or w, as in 30d")
+    return int(found[1]) * _UNITS[found[2]]
+
+
+def run(arguments: argparse.Namespace) -> int:
+    directory, identity = _place(arguments)
+    if arguments.action == "prune":
+        return _prune(arguments, directory, identity)
+    if arguments.action == "show":
+        return _show(arguments, directory)
+    journals = read_journals(directory, identity)
+    if arguments.saw is not None:
+        return _saw(journals, arguments.saw, as_json=arguments.json)
+    return _list(journals, directory, as_json=arguments.json)
+
+
+def journal_directory(arguments: argparse.Namespace) -> str:
+    """Where the journals are that these options mean."""
+    given = places(vars(arguments))
+    return os.path.abspath(given.journal_dir or default_journal_dir(given.store_dir))
+
+
+def _place(arguments: argparse.Namespace) -> tuple[str, str | None]:
+    directory = journal_directory(arguments)
+    if os.path.lexists(directory) and not os.path.isdir(directory):
+        raise Failure(f"{directory} is not a directory; check --journal-dir and --store-dir", EX_CONFIG)
+    _, identity = settle(places(vars(arguments)))
+    return directory, identity
+
+
+def _list(journals: Sequence[Journaled], directory: str, *, as_json: bool) -> int:
+    damaged = [journal for journal in journals if journal.problem]
+    if as_json:
+        print_json({"runs": [_as_json(journal) for journal in journals]})
+    elif journals:
+        rows = [
+            (one.run, one.state, one.identity, moment(one.created), moment(one.updated), str(one.held))
+            for one in journals
+        ]
+        print_table(("RUN", "STATE", "IDENTITY", "CREATED (UTC)", "UPDATED (UTC)", "KEYS"), rows, styled=1)
+    elif on_terminal():
+        print(f"There are no runs in {directory}.")
+    _tell_damage(damaged)
+    return EX_FOUND if damaged else 0
+
+
+def _as_json(journal: Journaled) -> dict[str, Any]:
+    names = ("run", "state", "identity", "created", "updated")
+    value = {name: getattr(journal, name) for name in names} | {"keys": journal.held}
+    return value | ({"problem": journal.problem} if journal.problem else {})
+
+
+def _tell_damage(damaged: Sequence[Journaled], sought: Sought | None = None) -> None:
+    for journal in damaged:
+        mentions = sought is not None and f'"{sought.key}"'.encode() in journal.raw
+        complain(
+            f"run {journal.run}: its journal is {journal.problem}" + ("; it mentions this key" if mentions else "")
+        )
+    if damaged:
+        complain("restore them from a copy; runs prune --state damaged removes them")
+
+
+# --- show ------------------------------------------------------------------------------------------------------
+
+
+def _show(arguments: argparse.Namespace, directory: str) -> int:
+    run_id = arguments.id
+    if not is_run_id(run_id):
+        raise Failure("a run id is 1 to 128 letters, digits, _ and -, starting with a letter or digit", EX_USAGE)
+    found = [journal for journal in read_journals(directory) if journal.run == run_id]
+    if not found:
+        raise Failure(f"there is no run {run_id} in {directory}; see memory-sidecar runs")
+    journal = found[0]
+    if journal.problem:
+        raise Failure(
+            f"the journal {directory}/{journal_name(run_id)} is {journal.problem}\n"
+            "restore it from a copy, or remove it: memory-sidecar runs prune --state damaged"
+        )
+    if arguments.json:
+        print_json(_as_json(journal) | {"store": journal.store, "records": list(journal.records)})
+        return 0
+    first = journal.records[0]
+    for label, value in (
+        ("run", journal.run),
+        ("state", journal.state),
+        ("identity", journal.identity),
+        ("tools", ", ".join(first["tools"])),
+        ("lockdown", first.get("lockdown", "")),
+        ("created", f"{moment(journal.created)} UTC"),
+        ("updated", f"{moment(journal.updated)} UTC"),
+    ):
+        if value:
+            print(f"{label:<10} {visible(value, lines=False)}")
+    print()
+    print_table(
+        ("TIME (UTC)", "WHAT", "KEY", "REVISION", "MORE"),
+        [
+            (moment(record.get("time") or record["created"]), *_told(record))
+            for record in journal.records
+            if record["type"] != "scope" or record["keys"]
+        ],
+        styled=1,
+    )
+    return 0
+
+
+def _told(record: dict[str, Any]) -> tuple[str, str, str, str]:
+    """A record as what, key, revision and more."""
+    match record["type"]:
+        case "meta":
+            return "started", "", "", ""
+        case "resumed":
+            return "resumed", "", "", f"with {', '.join(record['tools'])}"
+        case "terminal":
+            return record["reason"], "", "", record.get("message", "")
+        case "scope":
+            count = len(record["keys"])
+            return (
+                "held",
+                "",
+                "",
+                f"authority over {count} {'note' if count == 1 else 'notes'}: " + ", ".join(record["keys"]),
+            )
+    if record["why"] == "stale":
+        return "refused", record["key"], "", "an overwrite was refused, or what the run knew is void"
+    return record["why"], record["key"], shown_revision(record["revision"]), ""
+
+
+# --- saw -------------------------------------------------------------------------------------------------------
+
+
+def seen(journals: Sequence[Journaled], sought: Sought) -> list[Sight]:
+    """Every time that a run met the note, oldest first."""
+    found = (sight for journal in journals for sight in sights(journal, sought))
+    return sorted(found, key=lambda sight: sight.time)
+
+
+def print_sights(found: Sequence[Sight], journals: Sequence[Journaled], sought: Sought) -> None:
+    states = {journal.run: journal.state for journal in journals}
+    if found:
+        print_table(
+            ("TIME (UTC)", "WHAT", "REVISION", "RUN", "STATE", "IDENTITY"),
+            [
+                (moment(one.time), one.what, shown_revision(one.revision), one.run, states[one.run], one.identity)
+                for one in found
+            ],
+            styled=1,
+        )
+    else:
+        print("No run read it, wrote it or was refused it, as far as these journals tell.")
+    _tell_damage([journal for journal in journals if journal.problem], sought)
+
+
+def _saw(journals: Sequence[Journaled], sought: Sought, *, as_json: bool) -> int:
+    found = seen(journals, sought)
+    damaged = [journal for journal in journals if journal.problem]
+    if as_json:
+        print_json(
+            {
+                "key": sought.key,
+                "revision": sought.revision,
+                "complete": not damaged,
+                "seen": [sight._asdict() for sight in found],
+                "damaged": [{"run": journal.run, "problem": journal.problem} for journal in damaged],
+            }
+        )
+    else:
+        print_sights(found, journals, sought)
+    return EX_FOUND if damaged else 0
+
+
+# --- prune -----------------------------------------------------------------------------------------------------
+
+
+def _prune(arguments: argparse.Namespace, directory: str, identity: str | None) -> int:
+    if arguments.older_than is None and not arguments.state:
+        raise Failure("prune what? Give --older-than AGE, --state STATE, or both; --dry-run shows it first", EX_USAGE)
+    limit = None if arguments.older_than is None else time.time() - arguments.older_than
+    only = None if identity is None else {journal.run for journal in read_journals(directory, identity)}
+
+    def wanted(state: RunState) -> bool:
+        if arguments.state and state.state not in arguments.state:
+            return False
+        if state.state == "damaged" and "damaged" not in (arguments.state or ()):
+            return False
+        return limit is None or _last_used(directory, state) < limit
+
+    removed, problems = [], []
+    for name in run_names(directory):
+        if only is not None and name not in only:
+            continue
+        try:
+            state = remove_run(directory, name, wanted, dry_run=arguments.dry_run)
+        except OSError as error:
+            problems.append(f"run {name} stays: {error.strerror}; check the permissions of {directory}")
+        else:
+            removed += [state] if state is not None else []
+    if arguments.json:
+        print_json({"dry_run": arguments.dry_run, "removed": [state._asdict() for state in removed]})
+    else:
+        if removed:
+            print_table(
+                ("WOULD GO" if arguments.dry_run else "REMOVED", "STATE", "UPDATED (UTC)"),
+                [(state.run, state.state, moment(state.updated)) for state in removed],
+            )
+        else:
+            print("nothing to remove")
+    for text in problems:
+        complain(text)
+    return EX_FOUND if problems else 0
+
+
+def _last_used(directory: str, state: RunState) -> float:
+    if state.updated:
+        return datetime.fromisoformat(state.updated).astimezone(UTC).timestamp()
+    return os.stat(os.path.join(directory, journal_name(state.run)), follow_symlinks=False).st_mtime

@@ -1,0 +1,115 @@
+"""A JetStream backend as a configuration means it, opened and used the way the sidecar does: from threads."""
+
+import asyncio
+import json
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from tests.support.broker import Broker, add_bucket, connected, run_broker
+
+from memory_sidecar.backend.choose import Running, describe, open_backend
+from memory_sidecar.backend.opened import BackendError
+from memory_sidecar.config import Config, parse
+from memory_sidecar.store.errors import OutcomeUnknownError, StoreError, UnavailableError
+from memory_sidecar.store.scope import Scope
+
+
+@pytest.fixture
+def broker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Broker]:
+    directory = tmp_path / "config" / "nats" / "context"
+    directory.mkdir(parents=True)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.delenv("NATS_CONTEXT", raising=False)
+    with run_broker(tmp_path / "b") as running:
+        (directory / "production.json").write_text(json.dumps({"url": running.url}))
+
+        async def prepare() -> None:
+            async with connected(running.url) as nc:
+                await add_bucket(nc, "agent-memory")
+
+        asyncio.run(prepare())
+        yield running
+
+
+def config(**options: object) -> Config:
+    block = {"enabled": True, "backend": "jetstream", "options": {"bucket": "agent-memory", **options}}
+    return parse(json.dumps({"nats_context": "production", "harness": {"memory": block}}).encode())
+
+
+@pytest.fixture
+def running(broker: Broker) -> Iterator[Running]:
+    opened = open_backend(config(), "agent", None)
+    assert threading.active_count() == 1
+    assert opened.ports == (broker.port,)
+    opened.begin()
+    yield opened
+    opened.close()
+
+
+def test_it_is_opened_without_a_thread_and_used_from_many(running: Running) -> None:
+    store, drive = running.opened.store, running.drive
+    drive(store.create("n", "a number", "0"))
+
+    def count(_: int) -> int:
+        scope, done = Scope(), 0
+        while done < 10:
+            number = int(drive(store.read("n", scope=scope)).content)
+            try:
+                drive(store.update("n", "a number", str(number + 1), scope=scope))
+                done += 1
+            except StoreError:
+                pass
+        return done
+
+    with ThreadPoolExecutor(8) as threads:
+        assert sum(threads.map(count, range(8))) == 80
+    assert drive(store.read("n")).content == "80"
+
+
+def test_closing_ends_everything_even_a_call_under_way(running: Running, broker: Broker) -> None:
+    store, drive = running.opened.store, running.drive
+    drive(store.create("k", "d", "c"))
+    with broker.frozen(), ThreadPoolExecutor(1) as thread:
+        waiting = thread.submit(lambda: drive(store.update("k", "d", "x", scope=Scope({"k": "1"}))))
+        time.sleep(0.2)
+        start = time.monotonic()
+        running.close()
+        with pytest.raises((UnavailableError, OutcomeUnknownError)):
+            waiting.result(5)
+        assert time.monotonic() - start < 4
+    running.close()
+    with pytest.raises(UnavailableError):
+        drive(store.read("k"))
+    assert threading.active_count() == 1
+
+
+def test_closing_without_any_use(broker: Broker) -> None:
+    open_backend(config(), "agent", None).close()
+    assert threading.active_count() == 1
+
+
+def test_what_cannot_be_opened_leaves_nothing_behind(broker: Broker) -> None:
+    with pytest.raises(BackendError, match="kv add nowhere"):
+        open_backend(config(bucket="nowhere"), "agent", None)
+    with pytest.raises(BackendError, match="did you mean prefix"):
+        open_backend(config(prefx="a"), "agent", None)
+    assert threading.active_count() == 1
+
+
+def test_it_is_described_offline(broker: Broker) -> None:
+    broker.stop()
+    assert describe(config(), "team.agent", None) == {
+        "bucket": "agent-memory",
+        "context": "production",
+        "prefix": "team.agent",
+        "shared": ["agents with the prefix team see, and may change, these keys too"],
+        "require_read_before_update": True,
+    }
+    assert describe(config(), None, None)["prefix"] is None
+    flat = describe(config(prefix="", no_require_read_before_update=True), None, None)
+    assert (flat["prefix"], flat["require_read_before_update"]) == ("", False)
+    assert flat["shared"]

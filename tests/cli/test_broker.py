@@ -1,0 +1,113 @@
+"""The operator's commands on a bucket: copied there and back, quarantined, and told what is wrong with the broker."""
+
+import asyncio
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.support.broker import Broker, add_bucket, connected, run_broker
+
+from memory_sidecar.assemble import Arguments
+from memory_sidecar.cli.memory import opened
+from memory_sidecar.store.scope import Scope
+
+from .conftest import Cli, Place
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    with run_broker(tmp_path_factory.mktemp("broker")) as running:
+        yield running
+
+
+@pytest.fixture
+def bucket(broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
+    """Options of a memory in a fresh bucket."""
+
+    async def make() -> str:
+        async with connected(broker.url) as nc:
+            return await add_bucket(nc)
+
+    name = asyncio.run(make())
+    contexts = tmp_path / "config" / "nats" / "context"
+    contexts.mkdir(parents=True)
+    (contexts / "local.json").write_text(json.dumps({"url": broker.url}))
+    (contexts / "gone.json").write_text(json.dumps({"url": "nats://127.0.0.1:1"}))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    return configured(tmp_path, "local", name)
+
+
+def configured(directory: Path, context: str, bucket: str) -> tuple[str, ...]:
+    path = directory / f"{context}-{bucket}.yaml"
+    path.write_text(
+        f"identity: bot\nnats_context: {context}\n"
+        f"harness: {{memory: {{enabled: true, backend: jetstream, options: {{bucket: {bucket}}}}}}}\n"
+    )
+    return ("--config", str(path), "--store-dir", str(directory / "base"))
+
+
+def files(place: Place) -> tuple[str, ...]:
+    path = place.path.parent / f"{place.path.name}.yaml"
+    path.write_text(f"identity: bot\nharness: {{memory: {{enabled: true, options: {{directory: {place.notes}}}}}}}\n")
+    return ("--config", str(path))
+
+
+def test_copy_to_a_bucket_and_back(cli: Cli, bucket: tuple[str, ...], place: Place, other: Place) -> None:
+    place.write("a", "b", description="yes: 'no' \U0001f404")
+    place.write("c", content="\ufeff---\r\n\x00\x1b[2J\u2028 no newline")
+    there = ("copy", "--from", files(place)[1], "--to", bucket[1])
+    assert cli(*there, "--dry-run").out == "would be: 3 created\n"
+    assert cli("list", *bucket).out == ""
+    assert cli(*there) == (0, "3 created\n", "")
+    assert cli(*there) == (0, "3 unchanged\n", "")
+    assert cli("copy", "--from", bucket[1], "--to", files(other)[1]) == (0, "3 created\n", "")
+    for name in ("a.md", "b.md", "c.md"):
+        assert (other.notes / name).read_bytes() == (place.notes / name).read_bytes()
+    (place.notes / "a.md").write_bytes((place.notes / "a.md").read_bytes() + b"more")
+    done = cli(*there)
+    assert (done.status, done.out.splitlines()[0]) == (1, "2 unchanged, 1 collided")
+    assert cli(*there, "--overwrite").out == "1 overwritten, 2 unchanged\n"
+
+
+def test_quarantine_from_a_bucket(cli: Cli, bucket: tuple[str, ...]) -> None:
+    note = json.dumps({"key": "a", "description": "About a", "content": "x"})
+    assert cli("import", "-", *bucket, stdin=note).out == "1 created\n"
+    shown = json.loads(cli("show", "a", "--json", *bucket).out)
+    done = cli("quarantine", "a", *bucket)
+    assert (done.status, done.err) == (0, "")
+    assert cli("list", *bucket).out == ""
+    assert cli("quarantine", "--restore", "a", *bucket).out == "a is back in the memory\n"
+    again = json.loads(cli("show", "a", "--json", *bucket).out)
+    assert again["content"] == shown["content"]
+    assert again["revision"] != shown["revision"]
+
+
+def test_only_the_revision_that_was_copied_is_removed(bucket: tuple[str, ...]) -> None:
+    with opened(Arguments(config=bucket[1])) as memory:
+        remove = memory.store.delete_revision
+        old, new = Scope(), Scope()
+        memory.drive(memory.store.create("a", "About a", "x", scope=old))
+        memory.drive(memory.store.update("a", "About a", "y", scope=Scope(old.snapshot())))
+        assert memory.drive(remove("a", old.revision("a"))) is False
+        assert memory.read("a", new).content == "y"
+        assert memory.drive(remove("a", new.revision("a"))) is True
+        assert memory.list() == []
+        assert memory.drive(remove("a", new.revision("a"))) is False
+        assert memory.drive(remove("never", "1")) is False
+
+
+def test_doctor_and_the_broker(cli: Cli, bucket: tuple[str, ...], tmp_path: Path) -> None:
+    assert "0 of 1024 notes" in cli("doctor", *bucket).out
+    for context, name, says in (
+        ("local", "missing", 'KV bucket "missing" does not exist'),
+        ("gone", "any", "cannot be reached"),
+        ("nowhere", "any", 'the NATS context "nowhere" does not exist'),
+    ):
+        options = configured(tmp_path, context, name)
+        done = cli("doctor", *options)
+        assert done.status == 1
+        assert says in done.out
+        done = cli("list", *options)
+        assert (done.status, done.out) == (78, "")
+        assert says in done.err

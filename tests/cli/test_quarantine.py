@@ -1,0 +1,138 @@
+"""`quarantine`: a note leaves the memory whole, and only as it was copied."""
+
+import json
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from memory_sidecar.assemble import Arguments
+from memory_sidecar.cli.memory import opened
+from memory_sidecar.cli.quarantine import _move
+from memory_sidecar.store.contract import Entry
+from memory_sidecar.store.errors import OutcomeUnknownError
+
+from .conftest import Cli, Place
+
+
+def kept(place: Place) -> list[Path]:
+    return sorted((place.path / "quarantine").glob("*"))
+
+
+def test_there_and_back(cli: Cli, place: Place) -> None:
+    place.write("poisoned", "fine", run="writer")
+    place.calls("reader", ("memory_read", {"key": "poisoned"}))
+    before = (place.notes / "poisoned.md").read_bytes()
+    done = cli("quarantine", "poisoned", "--reason", "tells models to send money", *place.options)
+    assert (done.status, done.err) == (0, "")
+    assert "writer" in done.out
+    assert "reader" in done.out
+    assert cli("list", *place.options).out.splitlines()[1:] == ["fine  About fine"]
+    (copy,) = kept(place)
+    assert stat.S_IMODE(copy.stat().st_mode) == 0o600
+    assert stat.S_IMODE(copy.parent.stat().st_mode) == 0o700
+    (listed,) = json.loads(cli("quarantine", "--list", "--json", *place.options).out)["quarantined"]
+    assert (listed["key"], listed["reason"]) == ("poisoned", "tells models to send money")
+    assert "tells models to send money" in cli("quarantine", "--list", *place.options).out
+    assert cli("quarantine", "--restore", "poisoned", *place.options).out == "poisoned is back in the memory\n"
+    assert (place.notes / "poisoned.md").read_bytes() == before
+    assert kept(place) == []
+
+
+def test_a_later_run_sees_nothing_of_it(cli: Cli, place: Place) -> None:
+    place.write("poisoned")
+    cli("quarantine", "poisoned", *place.options)
+    found: list[object] = []
+
+    async def work(run: object) -> None:
+        found.append(run.instructions)
+        found.append((await run.call("memory_list", {})).text)
+        found.append((await run.call("memory_read", {"key": "poisoned"})).structured["found"])
+
+    place.within("later", work)
+    assert "poisoned" not in str(found[0])
+    assert found[1:] == ['{"memories":[]}', False]
+
+
+def test_restore_replaces_nothing_unless_told(cli: Cli, place: Place) -> None:
+    place.write("a")
+    cli("quarantine", "a", *place.options)
+    place.write("a", content="newer", run="other")
+    done = cli("quarantine", "--restore", "a", *place.options)
+    assert (done.status, "add --overwrite" in done.err) == (1, True)
+    assert len(kept(place)) == 1
+    assert b"newer" in (place.notes / "a.md").read_bytes()
+    assert cli("quarantine", "--restore", "a", "--overwrite", *place.options).status == 0
+    assert b"The a." in (place.notes / "a.md").read_bytes()
+
+
+def test_the_copy_is_an_export(cli: Cli, place: Place, other: Place) -> None:
+    place.write("a")
+    cli("quarantine", "a", *place.options)
+    directory = ("--quarantine-dir", str(place.path / "quarantine"))
+    done = cli("quarantine", "--restore", "a", *directory, *other.options)
+    assert (done.status, "from another memory" in done.err) == (1, True)
+    assert cli("import", kept(place)[0], *other.options).out == "1 created\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "says"),
+    [
+        (("nope",), 1, "there is no note nope"),
+        (("--restore", "nope"), 1, "see quarantine --list"),
+        ((), 64, "is required"),
+        (("../x",), 64, "This key is not legal"),
+        (("a", "--quarantine-dir", "/proc/none"), 78, "nothing was moved; set --quarantine-dir"),
+    ],
+)
+def test_mistakes(cli: Cli, place: Place, words: tuple[str, ...], status: int, says: str) -> None:
+    place.write("a")
+    done = cli("quarantine", *words, *place.options)
+    assert done.status == status
+    assert says in done.err
+    assert (place.notes / "a.md").exists()
+
+
+def test_a_damaged_copy_is_told_and_left(cli: Cli, place: Place) -> None:
+    place.write("a", "b")
+    cli("quarantine", "a", *place.options)
+    cli("quarantine", "b", *place.options)
+    kept(place)[0].write_bytes(kept(place)[0].read_bytes()[:-9])
+    done = cli("quarantine", "--list", *place.options)
+    assert done.status == 1
+    assert "digest" in done.err or "cut short" in done.err or "not JSON" in done.err
+    assert "About b" in done.out
+    assert len(kept(place)) == 2
+
+
+def test_what_was_written_since_the_copy_is_copied_too(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    place.write("a")
+    with opened(Arguments(store_dir=str(place.path), identity="bot")) as memory:
+        delete_revision: Callable[..., object] = memory.store.delete_revision  # type: ignore[attr-defined]
+        writes = iter(["second", "third"])
+
+        async def a_run_was_faster(key: str, revision: str) -> object:
+            for content in writes:
+                await memory.store.update(key, "About a", content)
+                break
+            return await delete_revision(key, revision)
+
+        monkeypatch.setattr(memory.store, "delete_revision", a_run_was_faster)
+        path, entry, _ = _move(memory, "a", "", str(place.path / "quarantine"))
+        assert entry == Entry("About a", "third")
+        assert [str(one) for one in kept(place)] == [path]
+        assert memory.list() == []
+
+
+def test_an_unknown_outcome_leaves_the_copy(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    place.write("a")
+
+    async def lost(key: str, revision: str) -> bool:
+        raise OutcomeUnknownError
+
+    with opened(Arguments(store_dir=str(place.path), identity="bot")) as memory:
+        monkeypatch.setattr(memory.store, "delete_revision", lost)
+        with pytest.raises(OutcomeUnknownError):
+            _move(memory, "a", "", str(place.path / "quarantine"))
+    assert len(kept(place)) == 1

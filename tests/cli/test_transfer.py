@@ -1,0 +1,238 @@
+"""`export`, `import` and `copy`: byte-exact, create-only, resumable, and every note accounted for."""
+
+import json
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memory_sidecar.assemble import Arguments
+from memory_sidecar.cli.memory import opened
+from memory_sidecar.cli.portable import Note, PortableError, decode, encode
+from memory_sidecar.cli.transfer import print_report, put, transfer
+from memory_sidecar.store.contract import Entry
+from memory_sidecar.store.errors import OutcomeUnknownError
+
+from .conftest import Cli, Place
+
+AWKWARD = "\ufeff---\r\nno: header\r\n---\n\x00\x1b[2J\u2028 \U0001f404\ttail without newline"
+
+
+def config(place: Place, name: str = "memory.yaml", more: str = "") -> Path:
+    path = place.path.parent / f"{place.path.name}-{name}"
+    path.write_text(
+        f"identity: bot\nharness:\n  memory:\n    enabled: true\n    options:\n      directory: {place.notes}\n{more}"
+    )
+    return path
+
+
+def documents(place: Place) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in place.notes.iterdir()}
+
+
+def test_a_memory_goes_through_a_file_unchanged(cli: Cli, place: Place, other: Place, tmp_path: Path) -> None:
+    place.write("a", "b", description="yes: 'no' \U0001f404")
+    place.write("c", content=AWKWARD)
+    file = tmp_path / "memory.jsonl"
+    done = cli("export", "--to", file, *place.options)
+    assert (done.status, done.err) == (0, "")
+    assert done.out.startswith("3 notes, ")
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert file.read_bytes().isascii()
+    assert cli("import", file, *other.options).out == "3 created\n"
+    assert documents(other) == documents(place)
+    assert cli("import", file, *other.options) == (0, "3 unchanged\n", "")
+
+
+def test_export_to_a_pipe_feeds_import(cli: Cli, place: Place, other: Place) -> None:
+    place.write("a")
+    exported = cli("export", *place.options).out
+    assert cli("import", "-", *other.options, stdin=exported).out == "1 created\n"
+
+
+def test_export_replaces_no_file_unless_told(cli: Cli, place: Place, tmp_path: Path) -> None:
+    place.write("a")
+    file = tmp_path / "kept"
+    file.write_text("precious")
+    done = cli("export", "--to", file, *place.options)
+    assert (done.status, file.read_text()) == (1, "precious")
+    assert "--overwrite" in done.err
+    assert json.loads(cli("export", "--to", file, "--overwrite", "--json", *place.options).out)["notes"] == 1
+    assert len(decode(file.read_bytes()).notes) == 1
+    assert "make it first: mkdir -p" in cli("export", "--to", tmp_path / "no" / "file", *place.options).err
+
+
+def test_a_note_that_cannot_be_read_is_named_and_hides_no_other(cli: Cli, place: Place, tmp_path: Path) -> None:
+    place.write("a")
+    (place.notes / "broken.md").write_bytes(b"\xff")
+    done = cli("export", "--to", tmp_path / "f", *place.options)
+    assert (done.status, done.out[:7]) == (1, "1 notes")
+    assert done.err.startswith("left out: broken: ")
+
+
+def test_import_reports_collisions_and_replaces_when_told(cli: Cli, place: Place, other: Place, tmp_path: Path) -> None:
+    place.write("a", "b")
+    other.write("b", content="something else")
+    file = tmp_path / "f"
+    cli("export", "--to", file, *place.options)
+    before = documents(other)
+    done = cli("import", file, "--dry-run", "--json", *other.options)
+    report = json.loads(done.out)
+    assert (done.status, report["created"], report["collided"], report["dry_run"]) == (1, ["a"], ["b"], True)
+    assert documents(other) == before
+    done = cli("import", file, *other.options)
+    assert done.status == 1
+    assert done.out.splitlines()[:2] == [
+        "1 created, 1 collided",
+        "collided: b holds another note, which was left as it is",
+    ]
+    assert documents(other)["b.md"] == before["b.md"]
+    assert cli("import", file, "--overwrite", *other.options) == (0, "1 overwritten, 1 unchanged\n", "")
+    assert documents(other) == documents(place)
+
+
+def test_a_dry_run_makes_nothing(cli: Cli, place: Place, other: Place, tmp_path: Path) -> None:
+    place.write("a")
+    cli("export", "--to", tmp_path / "f", *place.options)
+    assert cli("import", tmp_path / "f", "--dry-run", *other.options).out == "would be: 1 created\n"
+    assert not other.path.exists()
+
+
+GOOD = encode({}, [Note("a", Entry("About a", "x")), Note("b", Entry("About b", "y"))])
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        (b"", "it is empty"),
+        (GOOD.rpartition(b'{"notes"')[0], "cut short"),
+        (GOOD.replace(b'"x"', b'"z"'), "its digest does not match"),
+        (GOOD.replace(b"memory-sidecar/export", b"something"), "another format"),
+        (GOOD.replace(b'"version": 1', b'"version": 2'), "of version 2"),
+        (b"not json\n", "line 1: it is not JSON"),
+        (b"[1]\n", "line 1: it is not a JSON object"),
+        (b'{"key": "a", "description": "x"}\n', "line 1: a note has key, description and content"),
+        (b'{"key": "a", "description": "x", "content": "y"}\n' * 2, "line 2: its key stands on an earlier line"),
+        (b'{"key": "a/b", "description": "x", "content": "y"}\n', "line 1: This key is not legal"),
+        (b'{"key": "a", "description": "x", "content": "\\ud800"}\n', "line 1: The content holds a broken character"),
+        (b'{"key": "a", "description": "' + b"x" * 501 + b'", "content": ""}\n', "line 1: The description has 501"),
+        (b"[" * 100_000, "line 1: it is not JSON"),
+        (b"\xff\xfe", "line 1: it is not JSON"),
+    ],
+)
+def test_a_bad_file_changes_nothing(cli: Cli, place: Place, tmp_path: Path, data: bytes, says: str) -> None:
+    (tmp_path / "f").write_bytes(data)
+    done = cli("import", tmp_path / "f", *place.options)
+    assert (done.status, done.out) == (1, "")
+    assert says in done.err
+    assert "nothing was imported" in done.err
+    assert not place.path.exists()
+
+
+def test_other_programs_may_write_notes_alone(cli: Cli, place: Place) -> None:
+    line = json.dumps({"key": "a", "description": "From elsewhere", "content": "x"})
+    assert cli("import", "-", *place.options, stdin=line).out == "1 created\n"
+
+
+def test_a_full_memory_takes_what_it_can(cli: Cli, place: Place) -> None:
+    lines = "".join(
+        json.dumps({"key": f"n{number}", "description": "x", "content": ""}) + "\n" for number in range(1026)
+    )
+    dry = json.loads(cli("import", "-", "--dry-run", "--json", *place.options, stdin=lines).out)
+    assert (len(dry["created"]), [one["key"] for one in dry["refused"]]) == (1024, ["n1024", "n1025"])
+
+
+@given(
+    st.lists(
+        st.tuples(st.from_regex(r"[a-z]{1,8}", fullmatch=True), st.text(), st.text()), unique_by=lambda one: one[0]
+    )
+)
+def test_the_file_is_exact_for_every_text(notes: list[tuple[str, str, str]]) -> None:
+    made = [Note(key, Entry(description, content)) for key, description, content in notes]
+    assert decode(encode({"identity": "x"}, made)).notes == made
+
+
+@given(st.data())
+def test_a_file_that_lost_or_changed_a_byte_is_refused(data: st.DataObject) -> None:
+    at = data.draw(st.integers(0, GOOD.rindex(b'{"notes"') - 1))
+    changed = GOOD[:at] + data.draw(st.sampled_from([b"", b"~"])) + GOOD[at + 1 :]
+    if changed != GOOD:
+        with pytest.raises(PortableError):
+            decode(changed)
+
+
+def test_copy_there_and_back(cli: Cli, place: Place, other: Place) -> None:
+    place.write("a", content=AWKWARD)
+    place.write("b")
+    there = ("copy", "--from", config(place), "--to", config(other))
+    assert cli(*there, "--dry-run").out == "would be: 2 created\n"
+    assert not other.path.exists()
+    assert cli(*there) == (0, "2 created\n", "")
+    assert documents(other) == documents(place)
+    assert cli(*there) == (0, "2 unchanged\n", "")
+    back = ("copy", "--from", config(other), "--to", config(place))
+    assert cli(*back) == (0, "2 unchanged\n", "")
+
+
+def test_copy_goes_on_where_it_stopped_and_never_replaces_unasked(cli: Cli, place: Place, other: Place) -> None:
+    place.write("a", "b", "c")
+    other.write("b", content="mine")
+    there = ("copy", "--from", config(place), "--to", config(other))
+    done = cli(*there)
+    assert (done.status, done.out.splitlines()[0]) == (1, "2 created, 1 collided")
+    assert b"mine" in documents(other)["b.md"]
+    # With the guard on, replacing needs the authority of having read the very value.
+    guarded = config(other, "guarded.yaml", "      require_read_before_update: true\n")
+    assert cli("copy", "--from", config(place), "--to", guarded, "--overwrite").out == "1 overwritten, 2 unchanged\n"
+    assert documents(other) == documents(place)
+
+
+def test_a_hand_written_note_without_a_header_is_copied_whole(cli: Cli, place: Place, other: Place) -> None:
+    place.write("a")
+    (place.notes / "a.md").write_text("just text\r\n", newline="")
+    there = ("copy", "--from", config(place), "--to", config(other))
+    assert cli(*there).out == "1 created\n"
+    assert documents(other)["a.md"] == b"---\ndescription: (no description)\n---\n\njust text\r\n"
+    assert cli(*there).out == "1 unchanged\n"
+    assert cli("copy", "--from", config(other), "--to", config(place)).out == "1 unchanged\n"
+
+
+def test_what_was_interrupted_is_told_and_goes_on(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    def interrupted() -> tuple[str, Entry]:
+        raise KeyboardInterrupt
+
+    def note(key: str) -> Callable[[], tuple[str, Entry]]:
+        return lambda: (key, Entry("About it", "x"))
+
+    arguments = Arguments(store_dir=str(place.path), identity="bot")
+    with opened(arguments, make=True) as memory:
+        options = {"overwrite": False, "dry_run": False, "advance": lambda: None}
+        report = transfer([note("a"), interrupted, note("b")], 3, memory, **options)
+        assert print_report(report, dry_run=False, as_json=False) == 1
+        assert "stopped after 1 of 3: interrupted" in capsys.readouterr().err
+        report = transfer([note("a"), note("b")], 2, memory, **options)
+    assert [result.what for result in report.results] == ["unchanged", "created"]
+
+
+def test_a_lost_acknowledgement_is_looked_up(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    with opened(Arguments(store_dir=str(place.path), identity="bot"), make=True) as memory:
+        create = memory.store.create
+
+        async def create_and_lose(key: str, description: str, content: str, **_: object) -> None:
+            if key == "a":
+                await create(key, description, content)
+            raise OutcomeUnknownError
+
+        monkeypatch.setattr(memory.store, "create", create_and_lose)
+        entry = Entry("About it", "x")
+        assert put(memory, "a", entry, overwrite=False).what == "created"
+        assert put(memory, "b", entry, overwrite=False).what == "refused"
+
+
+def test_copy_tells_the_same_memory_from_another(cli: Cli, place: Place) -> None:
+    place.write("a")
+    done = cli("copy", "--from", config(place), "--to", config(place, "again.yaml"))
+    assert (done.status, done.err) == (64, "memory-sidecar copy: --from and --to mean the same memory; name two\n")

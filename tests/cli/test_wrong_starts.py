@@ -1,0 +1,349 @@
+"""Started wrongly in every way we know: the program says what to do in one or two lines, and doctor finds the cause.
+
+Each row: what is set up, what the program says, and what doctor says. The program is `serve`, launched by a real
+harness, unless the row is about launching itself.
+"""
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import anyio
+import pytest
+
+from memory_sidecar.harness import MemorySidecar, Run, StartError
+
+from .conftest import PROGRAM, Cli, Done, Place, environment
+
+
+class Start(NamedTuple):
+    """Options of serve and doctor, and more environment."""
+
+    options: list[str]
+    run: str | None = None
+    env: Mapping[str, str] = MappingProxyType({})
+
+
+Setup = Callable[[Place], Start]
+
+
+def config(text: str | bytes) -> Setup:
+    def setup(place: Place) -> Start:
+        place.path.mkdir(exist_ok=True)
+        path = place.path / "memory.yaml"
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return Start(["--config", str(path), "--store-dir", str(place.path)])
+
+    return setup
+
+
+def memory(block: str) -> Setup:
+    return config(f"identity: bot\nharness:\n  memory: {block}\n")
+
+
+def missing_config(place: Place) -> Start:
+    return Start(["--config", str(place.path / "nowhere.yaml")])
+
+
+def directory_for_config(place: Place) -> Start:
+    place.path.mkdir()
+    return Start(["--config", str(place.path)])
+
+
+def bad_identity(place: Place) -> Start:
+    return Start(["--identity", "team/bot", "--store-dir", str(place.path)])
+
+
+def file_for_journals(place: Place) -> Start:
+    place.path.mkdir()
+    (place.path / "runs").write_text("")
+    return Start(list(place.options))
+
+
+def file_for_memory(place: Place) -> Start:
+    place.notes.parent.mkdir(parents=True)
+    place.notes.write_text("")
+    return Start(list(place.options))
+
+
+def file_for_store_base(place: Place) -> Start:
+    place.path.write_text("")
+    return Start(list(place.options))
+
+
+def dangling_link(place: Place) -> Start:
+    place.notes.parent.mkdir(parents=True)
+    place.notes.symlink_to(place.path / "gone")
+    return Start(list(place.options))
+
+
+def kernel_directory(_place: Place) -> Start:
+    return Start(["--store-dir", "/proc/memory", "--identity", "bot"])
+
+
+def no_home(_place: Place) -> Start:
+    return Start(["--identity", "bot"], env={"HOME": "nowhere", "XDG_STATE_HOME": ""})
+
+
+def bad_run_id(place: Place) -> Start:
+    return Start(list(place.options), run="../monday")
+
+
+def completed_run(place: Place) -> Start:
+    place.calls("monday", ("memory_list", {}), finish=True)
+    return Start(list(place.options), run="monday")
+
+
+def damaged_journal(place: Place) -> Start:
+    place.write("a")
+    journal = place.runs / "monday.jsonl"
+    journal.write_bytes(journal.read_bytes().replace(b'"created"', b'"Created"', 1))
+    return Start(list(place.options), run="monday")
+
+
+CASES: dict[str, tuple[Setup, str, str]] = {
+    "bad YAML": (config("harness: {memory: [\n"), "this is not valid YAML", "mend that line"),
+    "not YAML at all": (config(b"\x00\x01\x02"), "check that --config names the right file", "this is not YAML text"),
+    "a list": (config("- memory\n"), "start it with `harness:`", "a configuration is a YAML mapping"),
+    "misspelt memory key": (memory("{enabeld: true}"), "did you mean enabled?", "harness.memory.enabeld"),
+    "misspelt outer key": (config("identiy: bot\n"), "misspelling of identity", "identiy looks like"),
+    "misspelt backend": (memory("{enabled: true, backend: flie}"), "did you mean file?", "'flie' is not a backend"),
+    "misspelt option": (
+        memory("{enabled: true, options: {directroy: x}}"),
+        "did you mean directory?",
+        "options.directroy is not an option",
+    ),
+    "wrong type": (memory("{enabled: sometimes}"), "must be true or false; found 'sometimes'", "must be true or false"),
+    "number for text": (config("identity: 7\n"), "put it in quotes", "identity must be text"),
+    "duplicate keys": (config("identity: a\nidentity: b\n"), "the key 'identity' stands twice", "line 2: the key"),
+    "empty directory": (
+        memory("{enabled: true, options: {directory: ''}}"),
+        "name a directory or leave the option out",
+        "options.directory is empty",
+    ),
+    "context of no broker": (
+        config(
+            "nats_context: nowhere\nidentity: bot\n"
+            "harness: {memory: {enabled: true, backend: jetstream, options: {bucket: shared}}}\n"
+        ),
+        "make it with: nats context add nowhere",
+        'the NATS context "nowhere" does not exist',
+    ),
+    "missing config": (missing_config, "No such file or directory; check --config", "nowhere.yaml"),
+    "directory for a config": (directory_for_config, "Is a directory; check --config", "Is a directory"),
+    "huge config": (config("#" * 1_100_000), "is larger than", "check --config"),
+    "bad identity": (bad_identity, "set identity to letters, digits", "'team/bot' cannot name a directory"),
+    "journal directory is a file": (file_for_journals, "set --journal-dir", "runs is not a directory"),
+    "memory directory is a file": (file_for_memory, "make it a directory", "bot is not a directory"),
+    "store base is a file": (file_for_store_base, "make it a directory", "base is not a directory"),
+    "memory directory is a dangling link": (dangling_link, "make it a directory", "bot is not a directory"),
+    "directory that cannot be made": (kernel_directory, "set --journal-dir", "is not writable by this user"),
+    "no home": (no_home, "set --journal-dir", "there is no home directory"),
+    "bad run id": (bad_run_id, "--run is an id of 1 to 128 letters", "'../monday' is no run id"),
+    "completed run": (completed_run, "use another run id", "has completed and cannot go on"),
+    "damaged journal": (damaged_journal, "line 1: its checksum does not match", "line 1: its checksum does not match"),
+}
+
+
+def refusal(start: Start) -> str:
+    """What a harness is told when it launches the sidecar so."""
+
+    async def main() -> None:
+        command = [*PROGRAM, "serve", *start.options, *(["--run", start.run] if start.run else [])]
+        async with MemorySidecar.launch(command=command, env=environment(**start.env), stderr=subprocess.DEVNULL):
+            pass
+
+    with pytest.raises(StartError) as raised:
+        anyio.run(main)
+    return str(raised.value)
+
+
+def doctor(cli: Cli, start: Start) -> Done:
+    words = ["doctor", *start.options, *(["--run", start.run] if start.run else [])]
+    done = cli(*words, env=start.env)
+    wrong = [one for one in json.loads(cli(*words, "--json", env=start.env).out)["checks"] if one["state"] == "wrong"]
+    assert bool(wrong) == (done.status == 1)
+    assert all(one["mend"] for one in wrong), wrong
+    return done
+
+
+def check(cli: Cli, start: Start, says: str, found: str) -> None:
+    told = refusal(start)
+    assert says in told
+    assert len(told.splitlines()) == 1
+    done = doctor(cli, start)
+    assert done.status == 1, done.out
+    assert found in done.out
+    assert done.err == ""
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_wrong_start(cli: Cli, place: Place, case: str) -> None:
+    setup, says, found = CASES[case]
+    check(cli, setup(place), says, found)
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if "run" not in case and "journal" not in case])
+def test_other_commands_say_the_same(cli: Cli, place: Place, case: str) -> None:
+    start = CASES[case][0](place)
+    if case in ("no home", "store base is a file"):
+        start = start._replace(options=["--identity", "bot", *start.options])
+    for command in ("list", "info"):
+        done = cli(command, *start.options, env=start.env)
+        if command == "list" or done.status:
+            assert (done.status, done.out) == (78, ""), command
+            assert 1 <= len(done.err.splitlines()) <= 2
+
+
+def test_busy_journal(cli: Cli, place: Place) -> None:
+    async def work(run: Run) -> None:
+        await run.call("memory_write", {"key": "a", "description": "x", "content": "y"})
+        start = Start(list(place.options), run="monday")
+        await anyio.to_thread.run_sync(check, cli, start, "end that one first", "is open in another process")
+
+    place.within("monday", work)
+
+
+@contextmanager
+def mounted(path: Path, options: str) -> Iterator[None]:
+    """A small disk of its own at `path`."""
+    path.mkdir(parents=True)
+    command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(path)]
+    if os.geteuid() or subprocess.run(command, capture_output=True, check=False).returncode:
+        pytest.skip("needs a root that may mount")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", path], check=True)
+
+
+def test_read_only_disk(cli: Cli, place: Place) -> None:
+    with mounted(place.path, "ro,size=64k"):
+        check(cli, Start(list(place.options)), "set --journal-dir", "its disk is read-only")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_directory_of_somebody_else(cli: Cli) -> None:
+    check(cli, Start(["--store-dir", "/", "--identity", "bot"]), "set --journal-dir", "is not writable by this user")
+
+
+def test_full_disk(cli: Cli, place: Place) -> None:
+    with mounted(place.path, "size=1m"):
+        place.write("a")
+        _fill(place.path / "filler")
+        done = doctor(cli, Start(list(place.options)))
+        assert done.status == 1
+        assert "only 0 KiB are free" in done.out
+        done = cli("import", "-", *place.options, stdin='{"key": "b", "description": "x", "content": "y"}')
+        assert done.status == 1
+        assert "no space left" in done.err
+
+
+def _fill(path: Path) -> None:
+    with path.open("wb", buffering=0) as file, suppress(OSError):
+        while file.write(b"x" * 4096):
+            pass
+
+
+def test_a_memory_that_is_not_enabled(cli: Cli, place: Place) -> None:
+    done = doctor(cli, memory("{enabled: false}")(place))
+    assert done.status == 1
+    assert "set harness.memory.enabled: true" in done.out
+
+
+# --- launching -------------------------------------------------------------------------------------------------
+
+
+def serve(env: dict[str, str], **descriptors: Any) -> subprocess.CompletedProcess[bytes]:
+    options: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.run([*PROGRAM, "serve"], env=environment(**env), check=False, **(options | descriptors))
+
+
+def test_no_ticket(cli: Cli, place: Place) -> None:
+    done = serve({})
+    assert done.returncode == 64
+    assert len(done.stderr.splitlines()) == 1
+    assert b"is started by an agent harness" in done.stderr
+    assert "no launch ticket in MEMORY_SIDECAR_TICKET" in cli("doctor", *place.options).out
+
+
+def test_a_ticket_that_was_used(cli: Cli, place: Place, tmp_path: Path) -> None:
+    used = {"MEMORY_SIDECAR_TICKET": str(tmp_path / "used")}
+    done = serve(used, input=b"", stdin=None)
+    assert b"a ticket works once" in done.stderr
+    found = cli("doctor", *place.options, env=used)
+    assert (found.status, "cannot be used: No such file" in found.out) == (1, True)
+
+
+def test_a_ticket_that_others_can_read(cli: Cli, place: Place, tmp_path: Path) -> None:
+    ticket = tmp_path / "ticket"
+    ticket.write_text("x" * 43)
+    ticket.chmod(0o644)
+    found = cli("doctor", *place.options, env={"MEMORY_SIDECAR_TICKET": str(ticket)})
+    assert (found.status, "is not a private file of this user" in found.out) == (1, True)
+    assert b"its mode must be 0600" in serve({"MEMORY_SIDECAR_TICKET": str(ticket)}, input=b"", stdin=None).stderr
+
+
+def test_a_terminal_for_stdin(cli: Cli, place: Place, tmp_path: Path) -> None:
+    ours, theirs = pty.openpty()
+    try:
+        done = serve({"MEMORY_SIDECAR_TICKET": str(tmp_path / "ticket")}, stdin=theirs)
+    finally:
+        os.close(ours)
+        os.close(theirs)
+    assert done.returncode == 64
+    assert b"stdin is not a pipe from a parent process" in done.stderr
+    assert "with pipes for stdin and stdout" in cli("doctor", *place.options).out
+
+
+@pytest.mark.parametrize("command", ["serve", "doctor"])
+def test_an_old_python(command: str) -> None:
+    program = (
+        "import runpy, sys; sys.version_info = (3, 9, 18, 'final', 0); "
+        "runpy.run_module('memory_sidecar', run_name='__main__', alter_sys=True)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, command], env=environment(), capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (78, "")
+    assert len(done.stderr.splitlines()) == 1
+    assert "this is Python 3.9 at" in done.stderr
+    assert "3.11 or newer is needed; install with a newer one" in done.stderr
+
+
+def test_wrong_usage(cli: Cli) -> None:
+    for words in (("serve", "--port", "80"), ("copy",), ("runs", "prune", "--state", "open"), ()):
+        done = cli(*words)
+        assert (done.status, done.out) == (64, "")
+        assert len(done.err.splitlines()) == 1
+
+
+def test_doctor_changes_nothing(cli: Cli, place: Place) -> None:
+    assert cli("doctor", *place.options).status == 0
+    assert not place.path.exists()
+    place.write("a")
+    before = {path: path.stat().st_mtime_ns for path in place.path.rglob("*")}
+    done = cli("doctor", *place.options)
+    assert (done.status, done.err) == (0, "")
+    assert "1 of 1024 notes" in done.out
+    assert "runs: 1 suspended" in done.out
+    assert before == {path: path.stat().st_mtime_ns for path in place.path.rglob("*")}
+
+
+def test_doctor_sees_what_is_open_to_others_and_what_is_no_note(cli: Cli, place: Place) -> None:
+    place.write("a")
+    place.notes.chmod(0o755)
+    (place.notes / "README.txt").write_text("")
+    (place.notes / "broken.md").write_bytes(b"\xff")
+    done = cli("doctor", *place.options)
+    assert f"chmod 700 {place.notes}" in done.out
+    assert "README.txt" in done.out
+    assert "broken cannot be read" in done.out
+    assert done.status == 1

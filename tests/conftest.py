@@ -1,0 +1,12 @@
+"""What every test may use. Async tests run on both event loops, unless a file says it needs only one."""
+
+import pytest
+
+# The contract's asserts are in a plain module: let its failures show their values too.
+pytest.register_assert_rewrite("tests.contract.suite")
+
+
+@pytest.fixture(params=["asyncio", "trio"])
+def anyio_backend(request: pytest.FixtureRequest) -> str:
+    """The event loop of an async test. A file or class that needs one in particular overrides this fixture."""
+    return str(request.param)

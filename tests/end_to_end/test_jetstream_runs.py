@@ -1,0 +1,127 @@
+"""Whole sidecars over one broker: two agents share a bucket, and a run outlives its process, an outage and a bucket."""
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.broker import Broker, add_bucket, connected, delete_bucket, put, run_broker, until
+from tests.support.collector import collector
+
+from memory_sidecar.harness import MemorySidecar, Run
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture
+def broker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Broker]:
+    directory = tmp_path / "config" / "nats" / "context"
+    directory.mkdir(parents=True)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    with run_broker(tmp_path / "b") as running:
+        (directory / "production.json").write_text(json.dumps({"url": running.url}))
+        yield running
+
+
+@pytest.fixture
+async def launch(broker: Broker, tmp_path: Path) -> dict[str, Any]:
+    async with connected(broker.url) as nc:
+        await add_bucket(nc, "b")
+    block = {"enabled": True, "backend": "jetstream", "options": {"bucket": "b", "prefix": "fleet"}}
+    path = tmp_path / "memory.yaml"
+    path.write_text(json.dumps({"identity": "agent", "nats_context": "production", "harness": {"memory": block}}))
+    return {"config": path, "store_dir": tmp_path / "state"}
+
+
+async def write(run: Run, content: str, *, overwrite: bool = False) -> dict[str, Any]:
+    arguments = {"key": "plan", "description": "The plan", "content": content}
+    answer = await run.call("memory_write", arguments | ({"overwrite": True} if overwrite else {}))
+    return dict(answer.structured or {"error": answer.text})
+
+
+async def test_second_agents_stale_overwrite_is_refused_and_passes_after_a_read(launch: dict[str, Any]) -> None:
+    async with (
+        MemorySidecar.launch(**launch) as first,
+        MemorySidecar.launch(**launch) as second,
+        first.run("one") as one,
+        second.run("two") as two,
+    ):
+        assert (await write(one, "1"))["written"]
+        assert (await write(two, "2"))["code"] == "exists"
+        assert (await write(two, "2", overwrite=True))["code"] == "not_read"
+        assert (await two.call("memory_read", {"key": "plan"})).structured["content"] == "1"  # type: ignore[index]
+        assert (await write(one, "3", overwrite=True))["written"]
+        assert (await write(two, "2", overwrite=True))["code"] == "changed"
+        await two.call("memory_read", {"key": "plan"})
+        assert (await write(two, "2", overwrite=True))["written"]
+
+
+async def test_suspended_run_keeps_its_authority_unless_the_bucket_was_made_again(
+    launch: dict[str, Any], broker: Broker
+) -> None:
+    async with MemorySidecar.launch(**launch) as memory, memory.run("weekly") as run:
+        await write(run, "Monday")
+    async with MemorySidecar.launch(**launch) as memory, memory.run("weekly", resume="require") as run:
+        assert (await write(run, "Friday", overwrite=True))["written"]
+    async with connected(broker.url) as nc:
+        await delete_bucket(nc, "b")
+        await add_bucket(nc, "b")
+        for content in (b"theirs", b"theirs"):
+            await put(nc, "b", "fleet.plan", content)
+    async with MemorySidecar.launch(**launch) as memory, memory.run("weekly", resume="require") as run:
+        assert run.scope["keys"] == {}
+        assert (await write(run, "x", overwrite=True))["code"] == "not_read"
+
+
+async def test_open_run_outlives_an_outage(launch: dict[str, Any], broker: Broker) -> None:
+    async with MemorySidecar.launch(**launch) as memory, memory.run("weekly") as run:
+        await write(run, "before")
+        broker.stop()
+        start = time.monotonic()
+        failed = await write(run, "during", overwrite=True)
+        assert time.monotonic() - start < 8
+        assert "cannot be reached" in failed["error"] or "unknown" in failed["error"]
+        broker.start()
+
+        async def back() -> bool:
+            return not (await run.call("memory_read", {"key": "plan"})).is_error
+
+        await until(back, "the run works again")
+        assert (await write(run, "after", overwrite=True))["written"]
+
+
+@pytest.mark.parametrize("how", ["stopped", "frozen"])
+async def test_ending_never_hangs_on_a_dead_broker(launch: dict[str, Any], broker: Broker, how: str) -> None:
+    with ExitStack() as until_the_end:
+        async with MemorySidecar.launch(**launch) as memory, memory.run("weekly") as run:
+            await write(run, "before")
+            if how == "stopped":
+                broker.stop()
+            else:
+                until_the_end.enter_context(broker.frozen())
+            start = time.monotonic()
+            assert list((await run.suspend())["keys"]) == ["plan"]
+            assert time.monotonic() - start < 2
+        assert time.monotonic() - start < 5
+
+
+async def test_a_brokers_and_a_collectors_port_stay_open_together(
+    launch: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with collector() as receiver:
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", receiver.url)
+        async with MemorySidecar.launch(**launch) as memory, memory.run("monday") as run:
+            assert (await write(run, "1"))["written"]
+    call, operation = receiver.named("tools/call memory_write"), receiver.named("create_memory")
+    assert operation["parent"] == call["id"]
+    assert operation["kind"] == 3  # a client of a server elsewhere
+    assert operation["attributes"]["db.system.name"] == "jetstream"
+    assert operation["attributes"]["db.namespace"] == call["attributes"]["memory_sidecar.location"] == "b"

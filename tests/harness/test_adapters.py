@@ -1,0 +1,442 @@
+"""The adapters, each with its real SDK: against a scripted API on 127.0.0.1, or the SDK's own test model."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from tests.support.scripted_model import Call, Request, ScriptedModel, scripted_model
+
+from memory_sidecar.harness import MemorySidecar, RequestRefusedError, Run, StartError
+
+EXAMPLES = Path(__file__).parent.parent.parent / "examples" / "adapters"
+TOOLS = ["memory_list", "memory_read", "memory_write", "memory_delete"]
+NOTE = {"key": "deploy", "description": "When we deploy", "content": "We deploy on Tuesdays."}
+WRITE = Call("memory_write", NOTE)
+READ = Call("memory_read", {"key": "deploy"})
+BAD_KEY = Call("memory_read", {"key": "../etc"})
+MADE_UP = Call("memory_forget_everything", {})
+
+pytestmark = pytest.mark.anyio
+
+OpenRun = Callable[[], AbstractAsyncContextManager[Run]]
+
+
+@pytest.fixture(params=["asyncio", "trio"])
+def anyio_backend(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+on_asyncio = pytest.mark.parametrize("anyio_backend", ["asyncio"])
+
+
+@pytest.fixture
+def open_run(tmp_path: Path) -> OpenRun:
+    """A run of its own process each time, over one store."""
+
+    @asynccontextmanager
+    async def opened() -> AsyncIterator[Run]:
+        async with MemorySidecar.launch(identity="tester", store_dir=tmp_path) as memory, memory.run() as run:
+            yield run
+
+    return opened
+
+
+# --- the examples, as a reader would run them ------------------------------------------------------------------------
+
+
+def quote(request: Request) -> str:
+    """What the model says on Friday: the note, as the tool's answer told it."""
+    return json.loads(request.results[0].text)["content"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["anthropic_messages", "openai_responses", "openai_chat", "pydantic_ai_toolset", "openai_agents_tools"],
+)
+def test_example(name: str, tmp_path: Path) -> None:
+    with scripted_model([WRITE], "Noted.", [READ], quote) as model:
+        assert run_example(name, tmp_path, model.environment).splitlines() == ["Noted.", "We deploy on Tuesdays."]
+    first, _, second, _ = model.requests
+    assert [tool["name"] for tool in first.tools] == TOOLS
+    assert "(no notes yet)" in first.system
+    assert "- deploy: When we deploy" in second.system
+    assert [json.loads(result.text) for result in model.results] == [
+        {"written": True, "key": "deploy"},
+        {"found": True, **NOTE},
+    ]
+
+
+def test_mcp_example(tmp_path: Path) -> None:
+    assert run_example("mcp_session", tmp_path, {}).splitlines() == [
+        f"Tools: {', '.join(TOOLS)}",
+        "Monday: {'written': True, 'key': 'deploy'}",
+        "Friday: - deploy: When we deploy",
+        "Friday: We deploy on Tuesdays.",
+    ]
+
+
+@pytest.mark.parametrize("example", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.stem)
+def test_an_example_is_short(example: Path) -> None:
+    assert len(example.read_text().splitlines()) < 40
+
+
+def run_example(name: str, place: Path, environment: dict[str, str]) -> str:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", str(EXAMPLES / f"{name}.py")],
+        cwd=place,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert not done.stderr
+    return done.stdout
+
+
+# --- no SDK is needed where none is used -----------------------------------------------------------------------------
+
+
+def test_the_library_imports_no_sdk() -> None:
+    code = """
+import sys
+import memory_sidecar.harness, memory_sidecar.harness.anthropic, memory_sidecar.harness.openai
+import memory_sidecar.harness.openai_agents, memory_sidecar.harness.mcp
+print(sorted({"anthropic", "openai", "agents", "mcp", "pydantic_ai", "pydantic"} & set(sys.modules)))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_a_missing_sdk_is_named_with_its_extra() -> None:
+    code = "import sys; sys.modules['pydantic_ai'] = None; import memory_sidecar.harness.pydantic_ai"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "pip install 'memory-sidecar[pydantic-ai]'" in done.stderr.splitlines()[-1]
+
+
+# --- Anthropic -------------------------------------------------------------------------------------------------------
+
+
+def check_errors(model: ScriptedModel, flagged: bool) -> None:
+    bad_key, made_up = model.results
+    assert "key is not legal" in bad_key.text
+    assert not bad_key.text.startswith("ToolError")
+    assert bad_key.is_error is (True if flagged else None)
+    assert made_up.is_error is (True if flagged else None)
+
+
+async def test_anthropic_by_hand(open_run: OpenRun) -> None:
+    from anthropic import AsyncAnthropic
+
+    from memory_sidecar.harness.anthropic import memory_tool_params, memory_tool_result
+
+    async def ask(question: str) -> str:
+        messages: list[Any] = [{"role": "user", "content": question}]
+        async with open_run() as run, AsyncAnthropic(base_url=model.url, api_key="none") as client:
+            while True:
+                reply = await client.messages.create(
+                    model="scripted",
+                    max_tokens=100,
+                    system=run.instructions,
+                    messages=messages,
+                    tools=memory_tool_params(run),
+                )
+                messages.append({"role": "assistant", "content": reply.content})
+                results = [await memory_tool_result(run, block) for block in reply.content if block.type == "tool_use"]
+                if not results:
+                    return reply.content[0].text
+                messages.append({"role": "user", "content": results})
+
+    with scripted_model([WRITE], "Noted.", [READ, WRITE], quote) as model:
+        assert await ask("Note it.") == "Noted."
+        assert await ask("When?") == "We deploy on Tuesdays."
+    assert '"code":"exists"' in model.results[-1].text
+    assert model.results[-1].is_error is False  # a refusal that the model can act on is no error
+    with scripted_model([BAD_KEY, MADE_UP], "Oh.") as model:
+        await ask("Break it.")
+    check_errors(model, flagged=True)
+    assert model.results[1].text.startswith("unknown tool; the tools are: memory_list")
+
+
+async def test_anthropic_tool_runner(open_run: OpenRun) -> None:
+    from anthropic import AsyncAnthropic
+
+    from memory_sidecar.harness.anthropic import memory_tools
+
+    with scripted_model([BAD_KEY, MADE_UP], "Oh.") as model:
+        async with open_run() as run, AsyncAnthropic(base_url=model.url, api_key="none") as client:
+            runner = client.beta.messages.tool_runner(
+                model="scripted",
+                max_tokens=100,
+                tools=memory_tools(run),
+                messages=[{"role": "user", "content": "Break it."}],
+            )
+            with pytest.warns(UserWarning, match="memory_forget_everything"):  # the SDK's own word on such tools
+                message = await runner.until_done()
+    assert message.content[0].text == "Oh."
+    check_errors(model, flagged=True)
+
+
+# --- OpenAI ----------------------------------------------------------------------------------------------------------
+
+
+async def test_openai_responses(open_run: OpenRun) -> None:
+    from openai import AsyncOpenAI
+
+    from memory_sidecar.harness.openai import memory_call_output, memory_tools
+
+    calls = [
+        BAD_KEY,
+        MADE_UP,
+        Call("memory_read", '{"key": '),
+        Call("memory_read", '["deploy"]'),
+        Call("memory_list", ""),
+    ]
+    with scripted_model(calls, "Oh.") as model:
+        async with open_run() as run, AsyncOpenAI(base_url=f"{model.url}/v1", api_key="none") as client:
+            items: list[Any] = [{"role": "user", "content": "Break it."}]
+            response = await client.responses.create(model="scripted", tools=memory_tools(run), input=items)
+            items += response.output
+            items += [await memory_call_output(run, item) for item in response.output if item.type == "function_call"]
+            await client.responses.create(model="scripted", tools=memory_tools(run), input=items)
+    check_texts(model)
+
+
+async def test_openai_chat(open_run: OpenRun) -> None:
+    from openai import AsyncOpenAI
+
+    from memory_sidecar.harness.openai import memory_chat_message, memory_chat_tools
+
+    calls = [
+        BAD_KEY,
+        MADE_UP,
+        Call("memory_read", '{"key": '),
+        Call("memory_read", '["deploy"]'),
+        Call("memory_list", ""),
+    ]
+    with scripted_model(calls, "Oh.") as model:
+        async with open_run() as run, AsyncOpenAI(base_url=f"{model.url}/v1", api_key="none") as client:
+            messages: list[Any] = [{"role": "user", "content": "Break it."}]
+            tools = memory_chat_tools(run)
+            done = await client.chat.completions.create(model="scripted", tools=tools, messages=messages)
+            message = done.choices[0].message
+            messages += [message, *[await memory_chat_message(run, call) for call in message.tool_calls or ()]]
+            await client.chat.completions.create(model="scripted", tools=tools, messages=messages)
+    check_texts(model)
+
+
+def check_texts(model: ScriptedModel) -> None:
+    bad_key, made_up, torn, no_object, empty = (json.loads(result.text) for result in model.results)
+    assert "key is not legal" in bad_key["error"]
+    assert made_up["error"].startswith("unknown tool; the tools are: memory_list")
+    assert torn == no_object == {"error": "The arguments must be a JSON object."}
+    assert empty == {"memories": []}
+
+
+async def test_openai_custom_tool_calls_are_not_ours(open_run: OpenRun) -> None:
+    from openai.types.chat import ChatCompletionMessageCustomToolCall
+    from openai.types.chat.chat_completion_message_custom_tool_call import Custom
+
+    from memory_sidecar.harness.openai import memory_chat_message
+
+    call = ChatCompletionMessageCustomToolCall(id="1", type="custom", custom=Custom(name="shell", input="ls"))
+    async with open_run() as run:
+        answer = await memory_chat_message(run, call)
+    assert answer["tool_call_id"] == "1"
+    assert "unknown tool" in str(answer["content"])
+
+
+async def test_what_the_model_cannot_mend_is_raised(open_run: OpenRun) -> None:
+    from openai.types.responses import ResponseFunctionToolCall
+
+    from memory_sidecar.harness.openai import memory_call_output
+
+    call = ResponseFunctionToolCall(call_id="1", name="memory_list", arguments="{}", type="function_call")
+    async with open_run() as run:
+        await run.finish("completed")
+        with pytest.raises(RequestRefusedError, match="not open"):
+            await memory_call_output(run, call)
+
+
+# --- OpenAI Agents SDK -----------------------------------------------------------------------------------------------
+
+
+@on_asyncio
+async def test_openai_agents(open_run: OpenRun) -> None:
+    from agents import Agent, ModelBehaviorError, OpenAIChatCompletionsModel, RunConfig, Runner
+    from openai import AsyncOpenAI
+
+    from memory_sidecar.harness.openai_agents import memory_tools
+
+    async def ask(model: ScriptedModel) -> str:
+        async with open_run() as run, AsyncOpenAI(base_url=f"{model.url}/v1", api_key="none") as client:
+            chat = OpenAIChatCompletionsModel(model="scripted", openai_client=client)
+            agent = Agent(name="Tester", model=chat, instructions=run.instructions, tools=memory_tools(run))
+            return str((await Runner.run(agent, "Go.", run_config=RunConfig(tracing_disabled=True))).final_output)
+
+    with scripted_model([BAD_KEY, Call("memory_read", '{"key": ')], "Oh.") as model:
+        assert await ask(model) == "Oh."
+    assert "key is not legal" in model.results[0].text
+    assert model.results[1].text == "The arguments must be a JSON object."
+    with scripted_model([MADE_UP]) as model, pytest.raises(ModelBehaviorError, match="memory_forget_everything"):
+        await ask(model)  # the SDK ends the agent's run on a tool that the model made up
+
+
+# --- Pydantic AI -----------------------------------------------------------------------------------------------------
+
+
+@on_asyncio
+async def test_pydantic_ai(open_run: OpenRun) -> None:
+    from pydantic_ai import Agent, ModelResponse, TextPart, ToolCallPart, ToolReturnPart
+    from pydantic_ai.models.function import AgentInfo, FunctionModel
+
+    from memory_sidecar.harness.pydantic_ai import MemoryToolset
+
+    answers: list[Any] = []
+
+    def play(*turns: list[ToolCallPart]) -> FunctionModel:
+        script = list(turns)
+
+        def respond(messages: list[Any], info: AgentInfo) -> ModelResponse:
+            assert [tool.name for tool in info.function_tools] == TOOLS
+            assert "<memory-index>" in (info.instructions or "")
+            answers.extend(part for part in messages[-1].parts if isinstance(part, ToolReturnPart))
+            return ModelResponse(parts=script.pop(0) if script else [TextPart("Done.")])
+
+        return FunctionModel(respond)
+
+    async def ask(model: FunctionModel) -> None:
+        async with open_run() as run:
+            assert (await Agent(model).run("Go.", toolsets=[MemoryToolset(run)])).output == "Done."
+
+    await ask(play([ToolCallPart("memory_write", NOTE)]))
+    await ask(play([ToolCallPart("memory_read", {"key": "deploy"})]))
+    assert [part.content for part in answers] == [{"written": True, "key": "deploy"}, {"found": True, **NOTE}]
+
+    answers.clear()
+    bad = [ToolCallPart("memory_read", {"key": "../etc"})]
+    await ask(play(bad, bad, bad, [ToolCallPart("memory_forget_everything", {})]))
+    assert [part.outcome for part in answers[:3]] == ["failed"] * 3  # as often as the model likes
+    assert "key is not legal" in answers[0].content
+    assert answers[3].outcome == "retried"  # the SDK's way with a tool that the model made up
+    assert "memory_forget_everything" in str(answers[3].content)
+
+
+@on_asyncio
+async def test_pydantic_ai_test_model_calls_every_tool(open_run: OpenRun) -> None:
+    """TestModel makes up arguments from the schemas, so it shows that the schemas can be satisfied."""
+    from pydantic_ai import Agent, RunContext
+    from pydantic_ai.models.test import TestModel
+    from pydantic_ai.usage import RunUsage
+
+    from memory_sidecar.harness.pydantic_ai import MemoryToolset
+
+    async with open_run() as run:
+        toolset = MemoryToolset(run, id="memory")
+        model = TestModel()
+        assert toolset.id == "memory"
+        context: RunContext[None] = RunContext(deps=None, model=model, usage=RunUsage())
+        assert list(await toolset.get_tools(context)) == TOOLS
+        output = json.loads((await Agent(model).run("Go.", toolsets=[toolset])).output)
+    assert list(output) == TOOLS
+    assert output["memory_write"]["written"] is True
+
+
+# --- what the adapters make stays private ----------------------------------------------------------------------------
+
+
+@on_asyncio
+async def test_the_guards_know_what_the_adapters_make(open_run: OpenRun, tmp_path: Path) -> None:
+    from mcp.server import MCPServer
+
+    from exposure_policy import ExposureRefused
+    from exposure_policy.guards.mcp import guard
+    from memory_sidecar.harness import anthropic, openai_agents
+    from memory_sidecar.harness.mcp import memory_session
+    from memory_sidecar.harness.pydantic_ai import MemoryToolset
+
+    async with open_run() as run, memory_session(identity="t", store_dir=tmp_path, errlog=sys.__stderr__) as session:
+        runnable: Any = anthropic.memory_tools(run)[1]
+        function: Any = openai_agents.memory_tools(run)[1]
+        toolset: Any = MemoryToolset(run)
+
+        async def with_anthropic(name: str) -> str:
+            return str(await runnable.call({"key": name}))
+
+        async def with_agents(name: str) -> str:
+            return str(await function.on_invoke_tool(None, name))
+
+        async def with_pydantic(name: str) -> str:
+            return str(await toolset.call_tool("memory_read", {"key": name}, None, None))
+
+        async def with_mcp(name: str) -> str:
+            return str(await session.call_tool("memory_read", {"key": name}))
+
+        for wrapper in (with_anthropic, with_agents, with_pydantic, with_mcp):
+            server: Any = guard(MCPServer("public"))
+            with pytest.raises(ExposureRefused):
+                server.add_tool(wrapper, name="notes", description="Look something up")
+
+
+# --- the official MCP SDK --------------------------------------------------------------------------------------------
+
+
+async def test_mcp_session(tmp_path: Path) -> None:
+    from mcp import MCPError
+
+    from memory_sidecar.harness.mcp import memory_session
+
+    async with memory_session(identity="tester", store_dir=tmp_path, run="monday", errlog=sys.__stderr__) as session:
+        assert [tool.name for tool in (await session.list_tools()).tools] == TOOLS
+        assert "(no notes yet)" in (session.instructions or "")
+        result = await session.call_tool("memory_write", NOTE)
+        assert result.structured_content == {"written": True, "key": "deploy"}
+        refused = await session.call_tool("memory_read", {"key": "../etc"})
+        assert refused.is_error
+        with pytest.raises(MCPError, match="unknown tool"):
+            await session.call_tool("memory_forget_everything", {})
+    journal = (tmp_path / "runs" / "monday.jsonl").read_text()
+    assert '"reason":"suspended"' in journal
+    async with memory_session(identity="tester", store_dir=tmp_path, run="monday", errlog=sys.__stderr__) as session:
+        assert "- deploy: When we deploy" in (session.instructions or "")
+        read = await session.call_tool("memory_read", {"key": "deploy"})
+        assert read.structured_content == {"found": True, **NOTE}
+
+
+async def test_mcp_session_raises_what_the_block_raises(tmp_path: Path) -> None:
+    from memory_sidecar.harness.mcp import memory_session
+
+    with pytest.raises(LookupError, match="mine"):
+        async with memory_session(identity="tester", store_dir=tmp_path, errlog=sys.__stderr__):
+            raise LookupError("mine")
+
+
+async def test_mcp_session_can_be_cancelled(tmp_path: Path) -> None:
+    from memory_sidecar.harness.mcp import memory_session
+
+    with anyio.move_on_after(60) as scope:
+        async with memory_session(identity="tester", store_dir=tmp_path, run="r", errlog=sys.__stderr__) as session:
+            await session.call_tool("memory_write", NOTE)
+            scope.cancel()
+            await anyio.sleep_forever()
+    assert scope.cancelled_caught
+    assert '"reason":"suspended"' in (tmp_path / "runs" / "r.jsonl").read_text()
+
+
+async def test_mcp_session_says_why_it_cannot_start(tmp_path: Path) -> None:
+    from memory_sidecar.harness.mcp import memory_session
+
+    (tmp_path / "bad.yaml").write_text("harness: {memory: {enabeld: true}}")
+    with pytest.raises(StartError, match="enabled"):
+        async with memory_session(config=tmp_path / "bad.yaml", store_dir=tmp_path, errlog=sys.__stderr__):
+            pass
+    with pytest.raises(StartError, match="check the command"):
+        async with memory_session(command=[tmp_path / "nothing"], errlog=sys.__stderr__):
+            pass

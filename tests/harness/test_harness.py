@@ -1,0 +1,341 @@
+"""The Python harness library, on asyncio and on trio, over real sidecars."""
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AbstractAsyncContextManager, suppress
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from tests.support.sidecar import environment, guarded, launched
+
+from memory_sidecar.harness import (
+    MemorySidecar,
+    RequestRefusedError,
+    SidecarDiedError,
+    SidecarError,
+    StartError,
+)
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(params=["asyncio", "trio"])
+def anyio_backend(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(autouse=True)
+def tickets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Where tickets are written; empty again after each test, as is the list of children."""
+    place = tmp_path / "tickets"
+    place.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(place))
+    before = children()
+    yield place
+    assert list(place.iterdir()) == []
+    assert children() == before
+
+
+def children() -> set[str]:
+    """All child processes, zombies included."""
+    words: set[str] = set()
+    for task in Path("/proc/self/task").iterdir():
+        with suppress(FileNotFoundError):  # a thread that ended meanwhile has handed its children on
+            words.update((task / "children").read_text().split())
+    return words
+
+
+def launch(tmp_path: Path, **options: Any) -> AbstractAsyncContextManager[MemorySidecar]:
+    settings: dict[str, Any] = {"identity": "tester", "store_dir": tmp_path / "state", "env": environment()}
+    return MemorySidecar.launch(**{**settings, **options})
+
+
+@pytest.fixture
+async def memory(tmp_path: Path) -> AsyncIterator[MemorySidecar]:
+    async with launch(tmp_path) as running:
+        yield running
+
+
+NOTE = {"key": "plan", "description": "the plan", "content": "text"}
+
+
+async def test_the_main_job(tmp_path: Path) -> None:
+    async with launch(tmp_path) as memory, memory.run("monday") as run:
+        assert run.id == "monday"
+        assert run.resumed is False
+        assert run.read_only is False
+        assert run.unsaved is None
+        assert [tool["name"] for tool in run.tools] == ["memory_list", "memory_read", "memory_write", "memory_delete"]
+        assert "memory_write" in run.instructions
+        written = await run.call("memory_write", NOTE)
+        assert written.structured == {"written": True, "key": "plan"}
+        assert written.text == '{"written":true,"key":"plan"}'
+        assert written.is_error is False
+        wrong = await run.call("memory_read", {"key": "../x"})
+        assert wrong.is_error is True
+        assert wrong.structured is None
+        assert wrong.text
+        with pytest.raises(RequestRefusedError, match="unknown tool") as caught:
+            await run.call("memory_format")
+        assert caught.value.code == -32602
+    async with launch(tmp_path) as memory:
+        assert [run["state"] for run in await memory.runs()] == ["suspended"]
+        async with memory.run("monday", resume="require") as run:
+            assert run.resumed is True
+            assert "the plan" in run.instructions
+            assert list(run.scope["keys"]) == ["plan"]
+
+
+async def test_authority_is_resumed(tmp_path: Path) -> None:
+    config = guarded(tmp_path)[1]
+    async with launch(tmp_path, config=config) as memory, memory.run("monday") as run:
+        await run.call("memory_write", NOTE)
+    async with launch(tmp_path, config=config) as memory:
+        async with memory.run("tuesday") as run:
+            refused = await run.call("memory_write", {**NOTE, "overwrite": True})
+            assert refused.structured is not None
+            assert refused.structured["code"] == "not_read"
+        async with memory.run("monday") as run:
+            written = await run.call("memory_write", {**NOTE, "overwrite": True})
+            assert written.structured == {"written": True, "key": "plan"}
+
+
+async def test_a_run_can_be_ended_in_every_way(memory: MemorySidecar) -> None:
+    async with memory.run("suspended") as run:
+        await run.call("memory_write", NOTE)
+        scope = await run.suspend()
+        assert list(scope["keys"]) == ["plan"]
+        assert run.scope == scope
+        with pytest.raises(RequestRefusedError, match="not open"):
+            await run.call("memory_list")
+        async with memory.run("suspended", resume="require") as again:
+            with pytest.raises(RequestRefusedError, match="open already"):
+                async with memory.run("suspended"):
+                    pytest.fail("it opened twice")
+            assert again.scope == scope
+            assert (await again.call("memory_list")).is_error is False
+    async with memory.run("completed") as run:
+        await run.finish()
+    async with memory.run("budget") as run:
+        await run.finish("budget", "no money left")
+    async with memory.run("left"):
+        pass
+    async with memory.run() as run:
+        generated = run.id
+    states = {found["run"]: found["state"] for found in await memory.runs()}
+    assert states == {
+        "budget": "budget",
+        "completed": "completed",
+        "left": "suspended",
+        "suspended": "suspended",
+        generated: "suspended",
+    }
+    with pytest.raises(RequestRefusedError, match="has completed"):
+        async with memory.run("completed"):
+            pass
+    async with memory.run("handed", scope=scope) as run:
+        assert run.resumed is True
+        assert run.scope == scope
+
+
+async def test_an_exception_suspends_and_comes_out_as_it_was(tmp_path: Path) -> None:
+    async def fail() -> None:
+        async with launch(tmp_path) as memory, memory.run("monday") as run:
+            await run.call("memory_write", NOTE)
+            raise ZeroDivisionError("the harness failed")
+
+    with pytest.raises(ZeroDivisionError, match="the harness failed") as caught:
+        await fail()
+    assert caught.value.__cause__ is None
+    async with launch(tmp_path) as memory:
+        assert [found["state"] for found in await memory.runs()] == ["suspended"]
+
+
+async def test_groups_and_interrupts_come_out_as_they_were(tmp_path: Path) -> None:
+    group = ExceptionGroup("mine", [ValueError("a")])
+    for raised in (group, KeyboardInterrupt("stop"), SystemExit(3)):
+        try:
+            async with launch(tmp_path) as memory, memory.run():
+                raise raised
+        except BaseException as error:  # noqa: BLE001 - pytest.raises treats an exit as its own
+            assert error is raised  # noqa: PT017
+
+
+async def test_a_sidecar_that_cannot_start_raises_its_own_remedy(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text("harness:\n  memory: {enabled: true, read_onyl: true}\n")
+    with pytest.raises(StartError) as caught:
+        async with launch(tmp_path, config=tmp_path / "config.yaml"):
+            pytest.fail("it started")
+    assert "read_onyl" in str(caught.value)
+    assert "read_only" in str(caught.value)
+    assert caught.value.__cause__ is None
+
+
+async def test_a_command_that_does_not_exist_raises(tmp_path: Path) -> None:
+    with pytest.raises(StartError, match="no-such-program"):
+        async with launch(tmp_path, command=[tmp_path / "no-such-program", "serve"]):
+            pytest.fail("it started")
+
+
+async def test_a_command_that_only_ends_raises(tmp_path: Path) -> None:
+    with pytest.raises(StartError, match="status 3"):
+        async with launch(tmp_path, command=[sys.executable, "-c", "raise SystemExit(3)"]):
+            pytest.fail("it started")
+
+
+async def test_a_command_that_is_no_sidecar_raises(tmp_path: Path) -> None:
+    with pytest.raises(StartError):
+        async with launch(tmp_path, command=["sh", "-c", "echo hello; cat"]):
+            pytest.fail("it started")
+
+
+def pid_of(memory: MemorySidecar) -> int:
+    return memory._connection._process.pid
+
+
+async def test_a_sidecar_that_is_killed_fails_the_pending_calls_and_all_later_ones(tmp_path: Path) -> None:
+    async with launch(tmp_path) as memory, memory.run("monday") as run:
+        await run.call("memory_write", NOTE)
+        os.kill(pid_of(memory), signal.SIGSTOP)
+        failures: list[BaseException] = []
+
+        async def pending() -> None:
+            try:
+                await run.call("memory_list")
+            except SidecarError as error:
+                failures.append(error)
+
+        with anyio.fail_after(20):
+            async with anyio.create_task_group() as tasks:
+                for _ in range(3):
+                    tasks.start_soon(pending)
+                await anyio.wait_all_tasks_blocked()
+                os.kill(pid_of(memory), signal.SIGKILL)
+        assert [type(failure) for failure in failures] == [SidecarDiedError] * 3
+        assert "-9" in str(failures[0])
+        with pytest.raises(SidecarDiedError):
+            await run.call("memory_list")
+        run._ended = True  # leaving the block would raise once more, as the next test shows
+    async with launch(tmp_path) as memory, memory.run("monday", resume="require") as run:
+        assert (await run.call("memory_read", {"key": "plan"})).structured == {"found": True, **NOTE}
+
+
+async def test_a_killed_sidecar_is_told_when_its_block_is_left(tmp_path: Path) -> None:
+    with pytest.raises(SidecarDiedError), anyio.fail_after(20):
+        async with launch(tmp_path) as memory, memory.run("monday"):
+            os.kill(pid_of(memory), signal.SIGKILL)
+
+
+async def test_concurrent_calls_get_their_own_answers(memory: MemorySidecar) -> None:
+    found: dict[str, str] = {}
+
+    async def work(name: str) -> None:
+        async with memory.run(name) as run:
+            for number in range(5):
+                key = f"{name}-{number}"
+                await run.call("memory_write", {"key": key, "description": "d", "content": key * 100})
+                answer = (await run.call("memory_read", {"key": key})).structured
+                assert answer is not None
+                found[key] = answer["content"]
+
+    async with anyio.create_task_group() as tasks:
+        for name in ("a", "b", "c", "d"):
+            tasks.start_soon(work, name)
+    assert len(found) == 20
+    assert all(content == key * 100 for key, content in found.items())
+
+
+async def test_large_answers_and_odd_letters_arrive_whole(memory: MemorySidecar) -> None:
+    async with memory.run() as run:
+        content = "é\U0001f600\x00\u2028\n" * 5000
+        assert not (await run.call("memory_write", {**NOTE, "content": content})).is_error
+        answer = (await run.call("memory_read", {"key": "plan"})).structured
+        assert answer is not None
+        assert answer["content"] == content
+
+
+async def test_a_cancelled_call_leaves_the_session_in_order(memory: MemorySidecar) -> None:
+    async with memory.run() as run:
+        for _ in range(10):
+            with anyio.move_on_after(0):
+                await run.call("memory_list")
+            with anyio.move_on_after(0.001):
+                await run.call("memory_write", {**NOTE, "overwrite": True})
+        assert (await run.call("memory_write", {**NOTE, "overwrite": True})).structured == {
+            "written": True,
+            "key": "plan",
+        }
+
+
+async def test_a_run_whose_opening_was_cancelled_does_not_stay_open(memory: MemorySidecar) -> None:
+    for delay in (0, 0.0005, 0.001, 0.002, 0.005):
+        with anyio.move_on_after(delay):
+            async with memory.run("monday"):
+                await anyio.sleep(0)
+        async with memory.run("monday") as run:
+            assert (await run.call("memory_list")).is_error is False
+
+
+async def test_a_cancelled_launch_leaves_nothing_behind(tmp_path: Path) -> None:
+    for delay in (0, 0.01, 0.03, 0.06, 0.1):
+        with anyio.move_on_after(delay):
+            async with launch(tmp_path), anyio.create_task_group():
+                await anyio.sleep_forever()
+    # The fixture sees that no process and no ticket is left.
+
+
+async def test_a_cancelled_block_suspends_its_run(tmp_path: Path) -> None:
+    with anyio.CancelScope() as scope:
+        async with launch(tmp_path) as memory, memory.run("monday") as run:
+            await run.call("memory_write", NOTE)
+            scope.cancel()
+            await anyio.sleep_forever()
+    assert list(run.scope["keys"]) == ["plan"]  # the suspend was answered
+    async with launch(tmp_path) as memory:
+        assert [found["state"] for found in await memory.runs()] == ["suspended"]
+
+
+async def test_the_environments_ticket_and_other_variables_do_not_matter(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEMORY_SIDECAR_TICKET", "/nowhere")
+    async with launch(tmp_path, env=None if "PYTHONPATH" in os.environ else environment()) as memory, memory.run():
+        pass
+
+
+async def test_a_harness_that_names_no_identity_is_its_own(tmp_path: Path, anyio_backend_name: str) -> None:
+    script = tmp_path / "my_agent.py"
+    script.write_text(
+        f"""
+import anyio, sys
+from memory_sidecar.harness import MemorySidecar
+
+async def main():
+    async with MemorySidecar.launch(store_dir={str(tmp_path / "state")!r}) as memory, memory.run("monday") as run:
+        await run.call("memory_write", {NOTE!r})
+
+anyio.run(main, backend={anyio_backend_name!r})
+print("mcp" in sys.modules)
+"""
+    )
+    done = subprocess.run(
+        [sys.executable, str(script)], env=environment(), capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.stderr == ""
+    assert done.stdout == "False\n"
+    assert (tmp_path / "state" / "memory" / "my_agent" / "plan.md").exists()
+
+
+def test_a_launch_without_a_default_takes_the_name_of_the_program_that_started_it(tmp_path: Path) -> None:
+    with launched(tmp_path, identity="") as sidecar:
+        sidecar.write("plan", "x")
+        sidecar.leave()
+    (identity,) = (tmp_path / "memory").iterdir()
+    assert (identity / "plan.md").exists()
+    assert identity.name not in ("", "python")

@@ -1,0 +1,192 @@
+"""A simple model of a store and of each run's authority, and a machine that plays both against the real ones.
+
+Moves: several runs call the four tools; another writer changes notes behind their backs; a run is suspended, killed
+(its journal is let go in the middle, nothing is said) or finished, and resumed by one that knows nothing. After
+every move the tools' answers, the scopes and the journals must be what the model says.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import strategies as st
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, multiple, rule
+
+from memory_sidecar.run import journal
+from memory_sidecar.run.journal import RunBusyError
+from memory_sidecar.run.session import Run, RunRefusedError, Setting
+from memory_sidecar.store.contract import Store
+from memory_sidecar.store.errors import KeyExistsError, KeyNotFoundError
+from memory_sidecar.tools.catalog import Catalog
+
+KEYS = st.sampled_from(["a", "b", "a.b"])
+TEXTS = st.sampled_from(["one", "two", "three: 3"])
+Note = tuple[str, str]
+
+
+class Machine(RuleBasedStateMachine):
+    """Subclasses say how to open a store, how to drive its coroutines, and whether an overwrite needs a read."""
+
+    guard: bool
+    revisions_repeat: bool
+    """Whether equal notes have equal revisions (files), so that a value that returns is authority again."""
+
+    runs = Bundle("runs")
+
+    def open_store(self, place: Path) -> Store:
+        raise NotImplementedError
+
+    def drive(self, coroutine: Any) -> Any:
+        raise NotImplementedError
+
+    @initialize()
+    def begin(self) -> None:
+        self.place = TemporaryDirectory()
+        self.store = self.open_store(Path(self.place.name))
+        self.other = self.open_store(Path(self.place.name))
+        self.notes: dict[str, tuple[Note, int]] = {}
+        self.clock = 0
+        self.open: dict[str, Run] = {}
+        self.seen: dict[str, dict[str, tuple[Note, int]]] = {}
+        self.ended: set[str] = set()
+        self.count = 0
+
+    def teardown(self) -> None:
+        if hasattr(self, "place"):
+            for run in self.open.values():
+                run._journal.close()
+            self.place.cleanup()
+
+    # --- what the model says -----------------------------------------------------------------------------------
+
+    def put(self, key: str, note: Note) -> None:
+        self.clock += 1
+        self.notes[key] = (note, self.clock)
+
+    def current(self, run: str, key: str) -> bool:
+        """Whether what the run has seen of the key is what is stored."""
+        seen, now = self.seen[run].get(key), self.notes.get(key)
+        if seen is None or now is None:
+            return False
+        return seen[0] == now[0] if self.revisions_repeat else seen == now
+
+    # --- moves -------------------------------------------------------------------------------------------------
+
+    @rule(target=runs)
+    def start(self) -> str:
+        self.count += 1
+        run = f"run{self.count}"
+        self.seen[run] = {}
+        self._open(run, "never")
+        return run
+
+    def _open(self, run: str, resume: Any) -> None:
+        journal._LOOK = 0.0  # nobody else looks at these journals
+        catalog = Catalog(enabled=True, read_only=False)
+        journals = str(Path(self.place.name) / "runs")
+        opened = Run(run, Setting(self.store, "the store", catalog, True, "model", journals))
+        opened.open(resume)
+        self.open[run] = opened
+
+    def _call(self, run: str, tool: str, **arguments: object) -> dict[str, Any]:
+        answer = self.drive(self.open[run].call(tool, arguments))
+        assert answer.unsaved is None
+        assert answer.outcome.error is None
+        return answer.outcome.structured
+
+    @rule(run=runs, key=KEYS)
+    def read(self, run: str, key: str) -> None:
+        answer = self._call(run, "memory_read", key=key)
+        assert answer["found"] == (key in self.notes)
+        if answer["found"]:
+            assert (answer["description"], answer["content"]) == self.notes[key][0]
+            self.seen[run][key] = self.notes[key]
+        else:
+            self.seen[run].pop(key, None)
+
+    @rule(run=runs, key=KEYS, description=TEXTS, content=TEXTS)
+    def create(self, run: str, key: str, description: str, content: str) -> None:
+        answer = self._call(run, "memory_write", key=key, description=description, content=content)
+        if key in self.notes:
+            assert answer["code"] == "exists"
+            assert self.notes[key][0][0] in answer["reason"]
+        else:
+            assert answer["written"]
+            self.put(key, (description, content))
+            self.seen[run][key] = self.notes[key]
+
+    @rule(run=runs, key=KEYS, description=TEXTS, content=TEXTS)
+    def overwrite(self, run: str, key: str, description: str, content: str) -> None:
+        answer = self._call(run, "memory_write", key=key, description=description, content=content, overwrite=True)
+        if self.guard and not self.current(run, key):
+            assert answer["code"] == ("changed" if key in self.seen[run] else "not_read")
+            self.seen[run].pop(key, None)
+        else:
+            assert answer["written"]
+            self.put(key, (description, content))
+            self.seen[run][key] = self.notes[key]
+
+    @rule(run=runs, key=KEYS)
+    def delete(self, run: str, key: str) -> None:
+        assert self._call(run, "memory_delete", key=key)["deleted"] == (key in self.notes)
+        self.notes.pop(key, None)
+        self.seen[run].pop(key, None)
+
+    @rule(run=runs)
+    def list(self, run: str) -> None:
+        listed = {item["key"]: item["description"] for item in self._call(run, "memory_list")["memories"]}
+        assert listed == {key: note[0] for key, (note, _) in self.notes.items()}
+
+    @rule(key=KEYS, description=TEXTS, content=TEXTS, remove=st.booleans())
+    def another_writer(self, key: str, description: str, content: str, remove: bool) -> None:
+        try:
+            self.drive(self.other.delete(key))
+            self.notes.pop(key, None)
+            if not remove:
+                self.drive(self.other.create(key, description, content))
+                self.put(key, (description, content))
+        except (KeyExistsError, KeyNotFoundError) as error:
+            raise AssertionError("nobody else writes") from error
+
+    @rule(run=runs, how=st.sampled_from(["suspended", "killed", "error", "budget", "max_iterations"]))
+    def leave_and_resume(self, run: str, how: Any) -> None:
+        left = self.open.pop(run)
+        if how == "killed":
+            left._journal.close()
+        else:
+            left.end(how)
+        self._open(run, "require")
+        assert self.open[run].resumed
+
+    @rule(target=runs, run=consumes(runs))
+    def complete(self, run: str) -> Any:
+        self.open.pop(run).end("completed")
+        for resume in ("auto", "require", "never"):
+            try:
+                self._open(run, resume)
+            except RunRefusedError:
+                continue
+            raise AssertionError("a completed run was opened")
+        self.seen.pop(run)
+        return multiple()
+
+    @rule(run=runs)
+    def open_twice(self, run: str) -> None:
+        with pytest.raises(RunBusyError):
+            self._open(run, "auto")
+
+    @invariant()
+    def scopes_agree(self) -> None:
+        for run, opened in getattr(self, "open", {}).items():
+            assert set(opened.scope()["keys"]) == set(self.seen[run])
+
+
+def settle(machine: type[Machine], examples: int, steps: int) -> Callable[..., Any]:
+    """The machine as a test case, with bounds that suit its speed."""
+    from hypothesis import settings
+
+    case = machine.TestCase
+    case.settings = settings(max_examples=examples, stateful_step_count=steps, deadline=None)
+    return case

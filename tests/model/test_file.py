@@ -1,0 +1,32 @@
+"""The model against the file backend, with and without the guard."""
+
+from pathlib import Path
+from typing import Any
+
+from memory_sidecar.backend.choose import run_to_end
+from memory_sidecar.backend.file import FileOptions, open_file
+from memory_sidecar.store.contract import Store
+
+from .machine import Machine, settle
+
+
+class _Files(Machine):
+    revisions_repeat = True
+
+    def open_store(self, place: Path) -> Store:
+        return open_file(FileOptions(require_read_before_update=self.guard), "model", str(place)).store
+
+    def drive(self, coroutine: Any) -> Any:
+        return run_to_end(coroutine)
+
+
+class _Guarded(_Files):
+    guard = True
+
+
+class _Unguarded(_Files):
+    guard = False
+
+
+TestGuarded = settle(_Guarded, examples=120, steps=50)
+TestUnguarded = settle(_Unguarded, examples=40, steps=50)

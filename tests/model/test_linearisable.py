@@ -1,0 +1,123 @@
+"""Overwrites under the guard, from several sidecars at once, one of them killed again and again: a history that is
+linearisable.
+
+Every value is unique, so the history of one key is decided by who replaced what: the successful overwrites must form
+one chain from the first value to the last, and the chain must respect real time.
+"""
+
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+import anyio
+import pytest
+
+from memory_sidecar.harness import MemorySidecar, Run, SidecarDiedError, SidecarError
+
+pytestmark = pytest.mark.anyio
+
+WRITERS, ROUNDS = 4, 40
+CONFIG = "identity: history\nharness: {memory: {enabled: true, options: {require_read_before_update: true}}}\n"
+
+
+class Overwrite(NamedTuple):
+    replaced: str
+    value: str
+    begun: float
+    ended: float
+    """infinity if nobody was told how it ended"""
+
+
+async def write(run: Run, value: str, overwrite: bool = True) -> dict:
+    note = {"key": "register", "description": "A register", "content": value, "overwrite": overwrite}
+    return (await run.call("memory_write", note)).structured
+
+
+async def attempt(run: Run, value: str, history: list[Overwrite]) -> None:
+    """One read-then-overwrite; what was acknowledged, or may have happened, goes into the history."""
+    replaced = (await run.call("memory_read", {"key": "register"})).structured["content"]
+    begun = time.monotonic()
+    try:
+        answer = await write(run, value)
+    except SidecarDiedError:
+        history.append(Overwrite(replaced, value, begun, float("inf")))
+        raise
+    if answer["written"]:
+        history.append(Overwrite(replaced, value, begun, time.monotonic()))
+    else:
+        assert answer["code"] == "changed"
+
+
+def check(first: str, last: str, history: list[Overwrite]) -> int:
+    """The length of the chain.
+
+    An overwrite that nobody was told about may be missing from it, at its end or by never having happened.
+    """
+    by_replaced: dict[str, list[Overwrite]] = {}
+    for overwrite in history:
+        by_replaced.setdefault(overwrite.replaced, []).append(overwrite)
+    at, latest_begin, chain = first, 0.0, 0
+    followers = {overwrite.replaced for overwrite in history} | {last}
+    while at != last:
+        acknowledged = [found for found in by_replaced[at] if found.ended < float("inf")]
+        assert len(acknowledged) <= 1, f"{at} was replaced by {acknowledged}: an update is lost"
+        happened = acknowledged or [found for found in by_replaced[at] if found.value in followers]
+        assert len(happened) == 1
+        step = happened[0]
+        assert step.ended >= latest_begin, "an overwrite took effect before it was begun"
+        latest_begin = max(latest_begin, step.begun)
+        at, chain = step.value, chain + 1
+    lost = sum(overwrite.ended < float("inf") for overwrite in history) - chain
+    assert lost <= 0, f"{lost} acknowledged overwrites are not in the history"
+    return chain
+
+
+async def test_the_history_of_one_key_is_linearisable(tmp_path: Path) -> None:
+    config = tmp_path / "memory.yaml"
+    config.write_text(CONFIG)
+    history: list[Overwrite] = []
+
+    async def writer(name: str, killed: bool) -> None:
+        done = 0
+        while done < ROUNDS:
+            try:
+                async with (
+                    MemorySidecar.launch(config=config, store_dir=tmp_path) as memory,
+                    memory.run(name) as run,
+                    anyio.create_task_group() as tasks,
+                ):
+                    while done < ROUNDS:
+                        done += 1
+                        if killed and done % 10 == 0:
+                            tasks.start_soon(kill, memory)
+                        await attempt(run, f"{name}-{done}", history)
+            except* SidecarError:
+                pass
+
+    async def kill(memory: MemorySidecar) -> None:
+        memory._connection._process.send_signal(signal.SIGKILL)
+
+    async with MemorySidecar.launch(config=config, store_dir=tmp_path) as memory, memory.run("first") as run:
+        await write(run, "first", overwrite=False)
+    async with anyio.create_task_group() as tasks:
+        for number in range(WRITERS):
+            tasks.start_soon(writer, f"writer{number}", number == 0)
+    async with MemorySidecar.launch(config=config, store_dir=tmp_path) as memory, memory.run("last") as run:
+        last = (await run.call("memory_read", {"key": "register"})).structured["content"]
+    acknowledged = sum(overwrite.ended < float("inf") for overwrite in history)
+    print(f"{acknowledged} overwrites acknowledged, {len(history) - acknowledged} unknown", file=sys.stderr)
+    assert check("first", last, history) >= acknowledged > WRITERS
+
+
+def test_the_checker_finds_a_lost_update() -> None:
+    lost = [Overwrite("a", "b", 1, 2), Overwrite("a", "c", 3, 4)]
+    with pytest.raises(AssertionError, match="an update is lost"):
+        check("a", "c", lost)
+
+
+def test_the_checker_finds_an_overwrite_out_of_time() -> None:
+    late = [Overwrite("a", "b", 5, 6), Overwrite("b", "c", 1, 2)]
+    with pytest.raises(AssertionError, match="before it was begun"):
+        check("a", "c", late)

@@ -1,0 +1,267 @@
+"""Real servers over real stdio and HTTP: each leak is found with evidence, each fault ends in time as unaudited."""
+
+import os
+import shlex
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+import uvicorn
+from tests.policy.servers import offers
+
+from exposure_policy.audit import CLEAN, LEAK, UNAUDITED, Bounds, Report, Target, TargetReport, audit
+
+HERE = Path(__file__).parent / "servers"
+OFFERS = HERE / "offers.py"
+BREAKS = HERE / "breaks.py"
+ROOTS = os.pathsep.join(str(Path(__file__).parents[2] / part) for part in ("sidecar", "policy"))
+PATIENT = Bounds(seconds=60)
+
+
+def command(script: Path, mode: str) -> str:
+    return shlex.join(["env", f"PYTHONPATH={ROOTS}", sys.executable, str(script), mode])
+
+
+def run(*targets: Target, bounds: Bounds = PATIENT) -> Report:
+    return anyio.run(audit, targets, bounds)
+
+
+def one(target: Target, bounds: Bounds = PATIENT) -> TargetReport:
+    return run(target, bounds=bounds).targets[0]
+
+
+# mode -> the name, the tool, the rule and the start of the place of each finding
+LEAKS: dict[str, tuple[str, str, str, str]] = {
+    "as_is": ("memory_read", "memory_read", "name", "name"),
+    "renamed": ("acme__MemoryWriteV2", "memory_write", "name", "name"),
+    "described": ("helper", "memory_read", "text", "description"),
+    "prompt": ("memory-list", "memory_list", "name", "name"),
+    "template": ("memory_read", "memory_read", "name", "name"),
+    "introduction": ("helper", "memory_list", "text", "instructions"),
+    "second_page": ("memory_delete", "memory_delete", "name", "name, page 2"),
+    "answers_by_hand": ("add", "memory_read", "text", "x-notes"),
+}
+
+
+def assert_found(report: TargetReport, mode: str) -> None:
+    name, tool, rule, where = LEAKS[mode]
+    (found,) = report.findings
+    assert (found.surface, found.name, found.tool, found.rule) == ("mcp", name, tool, rule), report
+    assert found.evidence[0].where == where
+    assert found.evidence[0].text
+    assert report.status == "leak"
+    assert report.unaudited == ()
+
+
+@pytest.fixture(scope="module")
+def leaks() -> dict[str, TargetReport]:
+    """One run over every leaking server: each launch costs a second, and they share two cores."""
+    modes = [*sorted(LEAKS), "reexport"]
+    scripts = [BREAKS if mode == "answers_by_hand" else OFFERS for mode in modes]
+    report = run(*(Target("mcp", command(script, mode)) for script, mode in zip(scripts, modes, strict=True)))
+    assert report.exit_code == LEAK
+    return dict(zip(modes, report.targets, strict=True))
+
+
+@pytest.mark.parametrize("mode", sorted(LEAKS))
+def test_a_leak_over_stdio(leaks: dict[str, TargetReport], mode: str) -> None:
+    assert_found(leaks[mode], mode)
+
+
+def test_a_clean_server_over_stdio() -> None:
+    report = run(Target("mcp", command(OFFERS, "clean")))
+    assert report.targets[0].unaudited == ()
+    assert report.exit_code == CLEAN
+    assert report.targets[0].seen["tool"] == 2
+    assert {"prompt", "resource", "resource template", "server"} <= set(report.targets[0].seen)
+
+
+def test_the_sidecars_list_re_exported_is_found_tool_by_tool(leaks: dict[str, TargetReport]) -> None:
+    report = leaks["reexport"]
+    assert {f.name for f in report.findings} == {"memory_list", "memory_read", "memory_write", "memory_delete"}
+    for finding in report.findings:
+        assert finding.tool == finding.name
+        assert {"name", "marker"} <= {evidence.rule for evidence in finding.evidence}
+
+
+# --- over HTTP --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[[Any], str]]:
+    running: list[tuple[uvicorn.Server, threading.Thread]] = []
+
+    def start(app: Any) -> str:
+        listener = socket.create_server(("127.0.0.1", 0))
+        server = uvicorn.Server(uvicorn.Config(app, log_level="error", timeout_graceful_shutdown=1))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+        thread.start()
+        running.append((server, thread))
+        # The listener is open already: a request that comes early waits in its backlog.
+        return f"http://127.0.0.1:{listener.getsockname()[1]}"
+
+    yield start
+    for server, _thread in running:
+        server.should_exit = True
+    for _server, thread in running:
+        thread.join(10)
+
+
+@pytest.mark.parametrize("mode", ["as_is", "second_page", "described", "introduction"])
+def test_a_leak_over_streamable_http(serve: Callable[[Any], str], mode: str) -> None:
+    url = serve(offers.build(mode).streamable_http_app()) + "/mcp"
+    assert_found(one(Target("url", url)), mode)
+
+
+@pytest.mark.parametrize("mode", ["as_is", "renamed", "prompt"])
+def test_a_leak_over_sse(serve: Callable[[Any], str], mode: str) -> None:
+    url = serve(offers.build(mode).sse_app()) + "/sse"
+    assert_found(one(Target("sse", url)), mode)
+
+
+def test_clean_servers_over_http(serve: Callable[[Any], str]) -> None:
+    report = run(
+        Target("url", serve(offers.clean().streamable_http_app()) + "/mcp"),
+        Target("sse", serve(offers.clean().sse_app()) + "/sse"),
+    )
+    assert [t.unaudited for t in report.targets] == [(), ()]
+    assert report.exit_code == CLEAN
+
+
+def test_nobody_answers(serve: Callable[[Any], str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as reserved:
+        port = reserved.getsockname()[1]
+    report = run(
+        Target("url", f"http://127.0.0.1:{port}/mcp"),
+        Target("sse", f"http://127.0.0.1:{port}/sse"),
+        Target("url", serve(offers.clean().streamable_http_app()) + "/elsewhere"),
+        Target("url", "nonsense"),
+    )
+    assert [t.status for t in report.targets] == ["unaudited"] * 4
+    assert report.exit_code == UNAUDITED
+
+
+async def silent(scope: Any, receive: Any, send: Any) -> None:
+    if scope["type"] == "http":
+        await anyio.sleep_forever()
+
+
+async def endless(scope: Any, receive: Any, send: Any) -> None:
+    if scope["type"] != "http":
+        return
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"application/json")]})
+    for _ in range(1000):
+        await send({"type": "http.response.body", "body": b" " * 65536, "more_body": True})
+        await anyio.sleep(0)
+
+
+@pytest.mark.parametrize("kind", ["url", "sse"])
+def test_a_host_that_never_answers(serve: Callable[[Any], str], kind: str) -> None:
+    report = timed(Target(kind, serve(silent)), Bounds(seconds=1), at_most=8)
+    assert "within 1 seconds" in report.unaudited[0]
+
+
+def test_a_host_that_never_ends(serve: Callable[[Any], str]) -> None:
+    report = timed(Target("url", serve(endless)), Bounds(seconds=30, received=200_000), at_most=15)
+    assert "more than 200000 bytes" in report.unaudited[0]
+
+
+# --- faults ------------------------------------------------------------------------------------------------
+
+
+def timed(target: Target, bounds: Bounds, at_most: float) -> TargetReport:
+    started = time.monotonic()
+    report = one(target, bounds)
+    assert time.monotonic() - started < at_most
+    assert report.status == "unaudited"
+    assert not left_behind()
+    return report
+
+
+def left_behind() -> list[str]:
+    """Command lines of this test's servers that still run."""
+    found = []
+    for entry in filter(str.isdecimal, os.listdir("/proc")):
+        try:
+            line = Path(f"/proc/{entry}/cmdline").read_bytes()
+            state = Path(f"/proc/{entry}/stat").read_text().rpartition(")")[2].split()[0]
+        except OSError:
+            continue
+        if str(BREAKS).encode() in line and state != "Z":
+            found.append(f"{entry} {line!r}")
+    return found
+
+
+SHORT = Bounds(seconds=2)
+LONG = Bounds(seconds=60)
+FAULTS = {
+    "hangs": (SHORT, "within 2 seconds"),
+    "hangs_unkindly": (SHORT, "within 2 seconds"),
+    "closes_its_input": (SHORT, "within 2 seconds"),
+    "leaves_children": (SHORT, "within 2 seconds"),
+    "floods_stderr": (LONG, "bytes to stderr"),
+    "prints_junk": (LONG, "not JSON-RPC"),
+    "one_endless_line": (Bounds(seconds=60, received=1_000_000), "more than 1000000 bytes"),
+    "exits": (LONG, "no such license"),
+    "closes_its_output": (LONG, "closed its output"),
+}
+
+
+@pytest.mark.parametrize("mode", sorted(FAULTS))
+def test_a_command_that_breaks_the_rules(mode: str) -> None:
+    bounds, reason = FAULTS[mode]
+    report = timed(Target("mcp", command(BREAKS, mode)), bounds, at_most=20)
+    assert reason in report.unaudited[0], report.unaudited
+
+
+LISTING_FAULTS = {
+    "repeats_cursors": (LONG, "repeats a cursor"),
+    "endless_pages": (Bounds(seconds=60, pages=5), "more than 5 pages"),
+    "many_entries": (Bounds(seconds=60, entries=100), "more than 100 tools"),
+    "lists_and_hangs": (Bounds(seconds=5), "within 5 seconds"),
+    "lists_and_fails": (LONG, "listing its tools failed"),
+}
+
+
+@pytest.mark.parametrize("mode", sorted(LISTING_FAULTS))
+def test_a_listing_that_breaks_the_rules(mode: str) -> None:
+    bounds, reason = LISTING_FAULTS[mode]
+    report = timed(Target("mcp", command(OFFERS, mode)), bounds, at_most=30)
+    assert reason in report.unaudited[0], report.unaudited
+
+
+def test_what_was_seen_before_the_fault_is_kept() -> None:
+    report = one(Target("mcp", command(OFFERS, "leaks_then_repeats")))
+    assert report.status == "leak"
+    assert "repeats a cursor" in report.unaudited[0]
+
+
+@pytest.mark.parametrize("line", ["", "'", "no-such-command-anywhere --x", "/", "/etc/hostname"])
+def test_a_command_that_cannot_be_started(line: str) -> None:
+    assert one(Target("mcp", line)).status == "unaudited"
+
+
+def test_targets_do_not_disturb_each_other() -> None:
+    report = run(
+        Target("mcp", command(BREAKS, "exits")),
+        Target("mcp", command(OFFERS, "as_is")),
+        Target("mcp", command(OFFERS, "clean")),
+        Target("mcp", command(BREAKS, "prints_junk")),
+    )
+    assert [t.status for t in report.targets] == ["unaudited", "leak", "clean", "unaudited"]
+    assert report.exit_code == LEAK
+
+
+def test_no_target_is_not_a_clean_run() -> None:
+    assert run().exit_code == UNAUDITED
+
+
+def test_an_unknown_kind_is_an_error() -> None:
+    with pytest.raises(ValueError, match="unknown kind"):
+        run(Target("ftp", "x"))

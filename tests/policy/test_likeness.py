@@ -1,0 +1,134 @@
+"""What makes an offer memory besides its name: schema, text, marker, identity; and what does not."""
+
+import time
+from typing import Any
+
+import pytest
+
+from exposure_policy import ExposureRefused, Surface
+from exposure_policy.guards.likeness import Offer, judge, offer_of, refuse, result_signs
+from exposure_policy.guards.prose import text_matches
+from memory_sidecar.tools.catalog import Catalog
+
+DEFINITIONS = Catalog(enabled=True, read_only=False).definitions()
+READ_ONLY = Catalog(enabled=True, read_only=True).definitions()
+
+
+def rules(offer: Offer) -> set[str]:
+    return {sign.rule for sign in judge(offer)}
+
+
+@pytest.mark.parametrize("tool", DEFINITIONS + READ_ONLY, ids=lambda t: str(t["name"]))
+@pytest.mark.parametrize("kept", [("description",), ("description", "inputSchema"), ("outputSchema", "inputSchema")])
+def test_each_real_tool_is_known_without_its_name(tool: dict[str, Any], kept: tuple[str, ...]) -> None:
+    disguised = {"name": "helper"} | {field: tool[field] for field in kept if field in tool}
+    assert judge(offer_of("tool", disguised)), disguised
+
+
+@pytest.mark.parametrize("tool", DEFINITIONS, ids=lambda t: str(t["name"]))
+def test_a_neutral_server_may_have_a_tool_with_a_key(tool: dict[str, Any]) -> None:
+    schema = {"type": "object", "properties": {"key": {"type": "string"}}}
+    assert (
+        judge(offer_of("tool", {"name": "get_object", "description": "Gets an object.", "inputSchema": schema})) == ()
+    )
+
+
+CLEAN = [
+    {"name": "add", "description": "Adds two numbers."},
+    {"name": "read_memory_usage", "description": "Reports how much memory each process uses, in MiB."},
+    {"name": "gpu_memory_list", "description": "Lists GPUs with their total and free memory."},
+    {
+        "name": "read_memory",
+        "description": "Reads memory of the debugged process at an address.",
+        "inputSchema": {"type": "object", "properties": {"address": {}, "length": {}}},
+    },
+    {
+        "name": "cache_get",
+        "description": "Reads a value from the in-memory cache.",
+        "inputSchema": {"properties": {"key": {}}},
+    },
+    {"name": "find_leaks", "description": "Finds memory leaks and lists the allocation stacks."},
+    {"name": "s3_put", "inputSchema": {"properties": {"key": {}, "content": {}, "bucket": {}}}},
+    {"name": "weather", "description": "Current weather. This server keeps no memory of what you asked."},
+    {"name": "chat", "description": "Talk to the agent. It does not share its private memory."},
+    {"name": "read_graph", "description": "Read the entire knowledge graph"},
+    {"name": "create_entities", "description": "Create multiple new entities in the knowledge graph"},
+    {"name": "notes", "description": "Lists release notes."},
+]
+
+
+@pytest.mark.parametrize("data", CLEAN, ids=lambda d: str(d["name"]))
+def test_clean_offers_pass(data: dict[str, Any]) -> None:
+    assert judge(offer_of("tool", data)) == ()
+
+
+LEAKS = [
+    ({"name": "x", "_meta": {"memory-sidecar/private": True}}, "marker"),
+    ({"name": "x", "_meta": {"memory-sidecar/run": "r1"}}, "marker"),
+    ({"name": "x", "inputSchema": {"properties": {"key": {}, "description": {}, "content": {}}}}, "schema"),
+    ({"name": "x", "inputSchema": {"items": {"properties": {"key": 1, "content": 1, "overwrite": 1}}}}, "schema"),
+    ({"name": "x", "description": "Forwards to memory_read."}, "text"),
+    ({"name": "x", "description": "Forwards to `acme.memory-write`, quickly"}, "text"),
+    ({"name": "x", "examples": ["call ｍｅｍｏｒｙ＿ｌｉｓｔ first"]}, "text"),
+    ({"name": "x", "tags": ["a", "memoryDelete"]}, "text"),
+    ({"name": "x", "description": "Reads the agent's private memory without changing it."}, "text"),
+    ({"name": "x", "description": "Weather. Also can recall what it has in memory from earlier runs."}, "text"),
+    ({"name": "x", "x-unknown": {"deep": ["memory_write"]}}, "text"),
+    ({"name": "x", "uri": "memory://read/notes"}, "text"),
+    ({"name": "x", "inputSchema": {"properties": {"op": {"enum": ["memory_read", "memory_write"]}}}}, "text"),
+    ({"name": "recall_memories", "description": "Fetch memories by topic."}, "name"),
+    ({"name": "Long-term agent memory store"}, "text"),
+    ({"name": "p", "arguments": [{"name": "key"}, {"name": "description"}, {"name": "content"}]}, "schema"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("data", "rule"), LEAKS)
+def test_a_leak_is_told_with_its_rule(data: dict[str, Any], rule: str) -> None:
+    assert rule in rules(offer_of("tool", data))
+
+
+def test_the_index_and_the_introduction() -> None:
+    assert rules(offer_of("server", {"name": "s", "instructions": "<memory-index>\n- a: b"})) == {"text"}
+    assert "identity" in rules(offer_of("server", {"name": "memory-sidecar"}))
+    assert rules(offer_of("server", {"name": "auditor", "instructions": "Reviews servers."})) == set()
+
+
+def test_results_that_only_memory_gives() -> None:
+    assert result_signs({"memories": [{"key": "a", "description": "b"}]})
+    assert result_signs({"memories": []})
+    assert result_signs({"found": False, "key": "a", "reason": "b"})
+    assert result_signs({"written": True, "key": "a"})
+    assert not result_signs({"deleted": True, "key": "a"})
+    assert not result_signs({"memories": [{"id": 1}]})
+    assert not result_signs("text")
+
+
+def test_the_refusal_names_offer_surface_and_rule() -> None:
+    with pytest.raises(ExposureRefused) as caught:
+        refuse(offer_of("tool", {"name": "acme__memory_read"}), Surface.MCP)
+    refusal = caught.value
+    assert (refusal.tool, refusal.surface) == ("acme__memory_read", "mcp")
+    assert "memory_read by its name" in refusal.rule
+
+
+def test_the_harness_itself_may_have_them() -> None:
+    refuse(offer_of("tool", {"name": "memory_read"}), Surface.HARNESS)
+
+
+@pytest.mark.parametrize(
+    "text", ["memory_" * 200_000, "a" * 2_000_000, "memory read " * 100_000, "<" * 500_000, "ﷺ" * 100_000]
+)
+def test_hostile_text_costs_little(text: str) -> None:
+    started = time.process_time()
+    list(text_matches(text))
+    judge(Offer("tool", text, text))
+    assert time.process_time() - started < 5
+
+
+def test_a_deep_schema_costs_little() -> None:
+    schema: dict[str, Any] = {}
+    for _ in range(50_000):
+        schema = {"properties": {"a": schema}}
+    started = time.process_time()
+    assert judge(offer_of("tool", {"name": "x", "inputSchema": schema})) == ()
+    assert time.process_time() - started < 5

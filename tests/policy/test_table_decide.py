@@ -1,0 +1,177 @@
+"""The table and the decisions over it: every rule stops with a message, and nothing else is needed to read them."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import exposure_policy
+from exposure_policy import TABLE, TOOLS, ExposeSpec, ExposureRefused, Surface, ToolPolicy, check, load, tool_set
+
+SOURCE = Path(exposure_policy.__file__).parent
+PURE = ("table.py", "decide.py")
+
+
+def refusal(rows: list[Any]) -> ExposureRefused:
+    with pytest.raises(ExposureRefused) as caught:
+        load(rows)
+    return caught.value
+
+
+def test_the_four_tools_are_private() -> None:
+    assert [row.name for row in TABLE] == ["memory_list", "memory_read", "memory_write", "memory_delete"]
+    assert list(TOOLS) == [row.name for row in TABLE]
+    assert all(row.expose == ExposeSpec(mcp=False, a2a=False) for row in TABLE)
+
+
+def test_a_tool_without_a_spec_cannot_be_written() -> None:
+    with pytest.raises(TypeError, match="expose"):
+        ToolPolicy("memory_x", mutates=False)  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize("spec", [None, (), (False, False), {}, True, "none"])
+def test_a_tool_with_no_real_spec_is_refused(spec: Any) -> None:
+    refused = refusal([ToolPolicy("memory_x", mutates=False, expose=spec)])
+    assert (refused.tool, refused.surface) == ("memory_x", "any")
+    assert "ExposeSpec" in refused.rule
+    assert all(part in str(refused) for part in ("memory_x", "any", "ExposeSpec"))
+
+
+@pytest.mark.parametrize("surface", ["mcp", "a2a"])
+@pytest.mark.parametrize("value", [True, 1, "yes", None, 0])
+def test_a_memory_tool_with_any_surface_open_is_refused(surface: str, value: Any) -> None:
+    refused = refusal([*TABLE[:2], ToolPolicy("memory_x", True, ExposeSpec(**{surface: value}))])
+    assert (refused.tool, refused.surface) == ("memory_x", surface)
+    assert "harness alone" in str(refused)
+
+
+@pytest.mark.parametrize("mutates", [None, 0, 1, "no"])
+def test_a_row_must_say_whether_it_mutates(mutates: Any) -> None:
+    refused = refusal([ToolPolicy("memory_x", mutates, ExposeSpec())])
+    assert refused.tool == "memory_x"
+    assert "mutates" in refused.rule
+
+
+def test_a_repeated_row_is_refused() -> None:
+    assert "one row" in refusal([TABLE[0], TABLE[0]]).rule
+
+
+@pytest.mark.parametrize("surface", ["mcp", "harness", None, 1, object(), "MCP"])
+def test_an_unknown_surface_is_refused(surface: Any) -> None:
+    with pytest.raises(ExposureRefused) as caught:
+        check("memory_read", surface)
+    assert caught.value.tool == "memory_read"
+    assert caught.value.surface == str(surface)
+    assert "unknown surface" in str(caught.value)
+
+
+@pytest.mark.parametrize("surface", list(Surface))
+@pytest.mark.parametrize("tool", ["memory_purge", "", "memory_read ", "Memory_Read"])
+def test_a_tool_the_table_does_not_know_is_refused_everywhere(tool: str, surface: Surface) -> None:
+    with pytest.raises(ExposureRefused) as caught:
+        check(tool, surface)
+    assert (caught.value.tool, caught.value.surface) == (tool, surface.value)
+    assert "no such tool" in str(caught.value)
+
+
+@pytest.mark.parametrize("tool", list(TOOLS))
+def test_each_tool_is_for_the_harness_only(tool: str) -> None:
+    check(tool, Surface.HARNESS)
+    for surface in set(Surface) - {Surface.HARNESS}:
+        with pytest.raises(ExposureRefused) as caught:
+            check(tool, surface)
+        assert (caught.value.tool, caught.value.surface) == (tool, surface.value)
+        assert "private to its harness" in str(caught.value)
+
+
+def test_every_surface_of_the_policy_has_a_column() -> None:
+    assert {s.value for s in Surface} - {"harness"} == set(ExposeSpec._fields)
+
+
+def test_the_tool_set() -> None:
+    assert tool_set(enabled=True, read_only=False) == tuple(TOOLS)
+    assert tool_set(enabled=True, read_only=True) == ("memory_list", "memory_read")
+    assert tool_set(enabled=False, read_only=False) == tool_set(enabled=False, read_only=True) == ()
+
+
+NAMES = st.text(min_size=1, max_size=20)
+SPECS = st.builds(ExposeSpec, mcp=st.booleans(), a2a=st.booleans())
+ROWS = st.lists(st.builds(ToolPolicy, name=NAMES, mutates=st.booleans(), expose=SPECS), max_size=8)
+
+
+@given(ROWS)
+def test_a_table_loads_only_if_every_row_is_closed_and_named_once(rows: list[ToolPolicy]) -> None:
+    names = [row.name for row in rows]
+    safe = not any(any(row.expose) for row in rows) and len(set(names)) == len(names)
+    if safe:
+        assert list(load(rows).items()) == [(row.name, row) for row in rows]
+    else:
+        refused = refusal(rows)
+        assert refused.tool in names
+        assert all(part in str(refused) for part in (repr(refused.tool), repr(refused.surface), refused.rule))
+
+
+# --- standard library only ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", PURE)
+def test_they_import_the_standard_library_only(name: str) -> None:
+    tree = ast.parse((SOURCE / name).read_text())
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            modules = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            modules = ["exposure_policy." + (node.module or "")] if node.level else [node.module or ""]
+        else:
+            # Nothing is imported, run or read behind an import's back either.
+            assert not (isinstance(node, ast.Name) and node.id in ("__import__", "eval", "exec", "open", "compile"))
+            continue
+        for module in modules:
+            top = module.partition(".")[0]
+            assert top in sys.stdlib_module_names or module == "exposure_policy.table", module
+            assert top not in ("os", "sys", "importlib", "subprocess", "socket", "builtins"), module
+
+
+def python(code: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+
+
+def test_importing_them_loads_the_standard_library_only() -> None:
+    done = python(
+        "import sys; before = set(sys.modules); import exposure_policy.table, exposure_policy.decide\n"
+        "print(sorted(m for m in set(sys.modules) - before if m.partition('.')[0] not in sys.stdlib_module_names))"
+    )
+    assert done.stderr == ""
+    assert done.stdout.strip() == "['exposure_policy', 'exposure_policy.decide', 'exposure_policy.table']"
+
+
+CLOSED = "expose=ExposeSpec(mcp=False, a2a=False)"
+
+
+@pytest.mark.parametrize(
+    ("new", "told"),
+    [
+        ("expose=ExposeSpec(mcp=True, a2a=False)", "mcp"),
+        ("expose=ExposeSpec(a2a=True)", "a2a"),
+        ("expose=None", "ExposeSpec"),
+    ],
+)
+def test_import_fails_with_a_widened_table(tmp_path: Path, new: str, told: str) -> None:
+    package = tmp_path / "exposure_policy"
+    package.mkdir()
+    for name in ("__init__.py", "decide.py"):
+        (package / name).write_text((SOURCE / name).read_text())
+    table = (SOURCE / "table.py").read_text()
+    assert CLOSED in table
+    (package / "table.py").write_text(table.replace(CLOSED, new, 1))
+    done = python(f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import exposure_policy")
+    assert done.returncode == 1
+    last = done.stderr.strip().splitlines()[-1]
+    assert "ExposureRefused" in last
+    assert "memory_" in last
+    assert told in last

@@ -1,0 +1,337 @@
+"""A note as bytes: written and read here, by hand, and by the Go implementation."""
+
+import re
+from datetime import UTC, datetime
+
+import pytest
+import yaml
+from hypothesis import example, given
+from hypothesis import strategies as st
+from tests.contract.suite import CONTENTS, DESCRIPTIONS
+
+from memory_sidecar.store import document as module
+from memory_sidecar.store.contract import Entry
+from memory_sidecar.store.document import HEADER_BYTES, check_text, parse, parse_description, serialize
+from memory_sidecar.store.errors import InvalidError, UnreadableError
+from memory_sidecar.store.rules import MAX_ENTRY_BYTES, normalize_description
+
+TEXT = st.text(alphabet=st.characters(codec="utf-8"), max_size=80)
+LOOKS = st.one_of(
+    TEXT,
+    st.sampled_from(DESCRIPTIONS),
+    st.text(alphabet="aYy nNoO~0123456789.:-#'\"\\{}[]&*!|>%@`,?=<_+eExX/ \t", max_size=30),
+    st.from_regex(r"[A-Za-z][A-Za-z0-9 ,.;()/_+=*!?&%-]{0,40}", fullmatch=True),
+    st.sampled_from(["yes", "No", "ON", "off", "True", "false", "null", "Null", "y", "N", "nan", "inf", "e1", "x"]),
+)
+
+
+def legal(description: str) -> str | None:
+    try:
+        return normalize_description(description)
+    except InvalidError:
+        return None
+
+
+@pytest.fixture(params=["libyaml", "pure Python"])
+def either_loader(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """PyYAML with its C library and without, as it is on some systems."""
+    if request.param == "pure Python":
+        monkeypatch.delattr(yaml, "CBaseLoader", raising=False)
+
+
+# Round trips
+
+
+@given(LOOKS, st.one_of(TEXT, st.sampled_from(CONTENTS)))
+def test_what_is_written_reads_the_same(description: str, content: str) -> None:
+    line = legal(description)
+    if line is not None:
+        assert parse(serialize(line, content)) == Entry(line, content)
+
+
+@pytest.mark.parametrize("description", DESCRIPTIONS)
+@pytest.mark.usefixtures("either_loader")
+def test_descriptions_of_every_look(description: str) -> None:
+    for content in ("", "text", "---\n", "\n\n"):
+        assert parse(serialize(description, content)) == Entry(description, content)
+
+
+@given(LOOKS)
+def test_the_header_is_yaml_that_other_readers_take_as_the_same_text(description: str) -> None:
+    line = legal(description)
+    if line is None:
+        return
+    header = re.fullmatch(r"---\n(.*\n)---\n\n", serialize(line, "").decode(), re.DOTALL)
+    assert header is not None
+    # With types resolved, as YAML 1.1 does it; one line, so that no reader folds it.
+    assert yaml.safe_load(header[1]) == {"description": line}
+    assert header[1].count("\n") == 1
+
+
+@given(LOOKS)
+def test_the_fast_way_of_writing_equals_the_library(description: str) -> None:
+    line = legal(description)
+    if line is not None and module._is_plain(line):
+        by_library = yaml.safe_dump({"description": line}, allow_unicode=True, width=float("inf"))
+        assert serialize(line, "").decode() == f"---\n{by_library}---\n\n"
+
+
+@given(st.one_of(LOOKS, st.from_regex(r"[A-Za-z][ -~]{0,30}", fullmatch=True)))
+@example("a #b")
+@example("a  b")
+@example("a ")
+@example("a: b")
+def test_the_fast_way_of_reading_equals_the_library(value: str) -> None:
+    document = f"---\ndescription: {value}\n---\n\nbody".encode()
+    found = module._PLAIN_HEADER.match(document)
+    if found is None:
+        return
+    by_library = module._description_in(f"description: {value}\n".encode())
+    assert parse(document) == Entry(by_library or "", "body")
+
+
+@given(LOOKS, st.one_of(TEXT, st.sampled_from(CONTENTS)), st.integers(0, 200))
+def test_the_description_in_any_prefix_is_that_of_the_whole(description: str, content: str, length: int) -> None:
+    line = legal(description)
+    if line is not None:
+        written = serialize(line, content)
+        assert parse_description(written[:length], len(written)) in (None, line)
+        assert parse_description(written[:HEADER_BYTES], len(written)) == line
+
+
+HAND_WRITTEN = [
+    b"",
+    b"\n",
+    b"text",
+    b"-",
+    b"--",
+    b"---",
+    b"---\n",
+    b"---\n---\n",
+    b"---\n---",
+    b"---\n\n---\n\nbody",
+    b"---\ndescription: words\n---",
+    b"---\ndescription: words\n---\nbody",
+    b"---\ndescription: words\n---\n\n\nbody",
+    b"---\ndescription: words\n---and more\n---\n\nbody",
+    b"---\ndescription: words\n----\n---\n\nbody",
+    b"---\ndescription: 'words'\n--- \t\n\nbody",
+    b"---\ndescription: a: b\n---\n\nbody",
+    b"---\ndescription: |\n  two\n  lines\n---\n\nbody",
+    b"---\ndescription: >-\n  fol\n  ded\n---\n\nbody",
+    b"---\ntitle: other\ndescription: words\ntags: [a, b]\n---\n\nbody",
+    b"---\ntitle: other\n---\n\nbody",
+    b"---\ndescription: [a, list]\n---\n\nbody",
+    b"---\n- a list\n---\n\nbody",
+    b"---\ndescription:\n---\n\nbody",
+    b'---\ndescription: "open\n---\n\nbody',
+    b"---\n\tdescription: tab\n---\n\nbody",
+    b"---\nno end",
+    b"---\r\ndescription: words\r\n---\r\n\r\nbody\r\n",
+    b"\xef\xbb\xbf---\ndescription: words\n---\n\nbody",
+    b"\xef\xbb\xbf---\r\ndescription: 'a: b'\r\n---\r\n\r\nbody\r\n",
+    b"\xef\xbb\xbfbody",
+    b"\xef\xbb\xbf",
+    "---\ndescription: ünïcödé 🐄\n---\n\nbody".encode(),
+    "ünïcödé 🐄".encode(),
+    b"\n---\ndescription: words\n---\n\nbody",
+    b"# Title\n\n---\n\ntext\n\n---\n",
+]
+
+
+@pytest.mark.parametrize("document", HAND_WRITTEN)
+@pytest.mark.usefixtures("either_loader")
+def test_every_prefix_of_a_hand_written_note_tells_the_description_or_asks_for_more(document: bytes) -> None:
+    whole = parse(document).description
+    for length in range(len(document) + 1):
+        assert parse_description(document[:length], len(document)) in (None, whole), length
+    assert parse_description(document, len(document)) == whole
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            [
+                b"---",
+                b"\n",
+                b"\r\n",
+                b"description: ",
+                b"words",
+                b"'",
+                b'"',
+                b"x: y",
+                b"\xef\xbb\xbf",
+                b" ",
+                b"#",
+                b"\xc3\xa9",
+            ]
+        ),
+        max_size=14,
+    ),
+    st.integers(0, 80),
+)
+@example([b"---", b"\n", b"description: ", b"words", b"\n", b"---", b"words"], 26)
+def test_every_prefix_of_anything_tells_the_description_or_asks_for_more(parts: list[bytes], length: int) -> None:
+    document = b"".join(parts)
+    assert parse_description(document[:length], len(document)) in (None, parse(document).description)
+
+
+@pytest.mark.parametrize("cut", range(-4, 5))
+def test_a_note_whose_header_ends_about_where_a_listing_stops_reading(cut: int) -> None:
+    """Two lines of a long header that look like its end: what follows the first decides."""
+    fixed = b"---\ndescription: words\n# "
+    for tail in (b"\n---\n\nbody", b"\n---x\n---\n\nbody", b"\n---\n---\n"):
+        document = fixed + b"c" * (HEADER_BYTES - len(fixed) - 4 + cut) + tail
+        assert parse_description(document[:HEADER_BYTES], len(document)) in (None, parse(document).description)
+
+
+# By hand
+
+
+@pytest.mark.usefixtures("either_loader")
+@pytest.mark.parametrize(
+    ("document", "entry"),
+    [
+        (b"just text\n", Entry("", "just text\n")),
+        (b"", Entry("", "")),
+        (b"\xef\xbb\xbfjust text", Entry("", "just text")),
+        (b"---\r\ndescription: dos words\r\n---\r\n\r\nbody\r\nline\r\n", Entry("dos words", "body\r\nline\r\n")),
+        (b"---\r\ndescription: 'a: b'\r\n---\r\nbody", Entry("a: b", "body")),
+        (b"\xef\xbb\xbf---\r\ndescription: both\r\n---\r\n\r\nbody", Entry("both", "body")),
+        (b"---\ndescription: words\n---", Entry("words", "")),
+        (b"---\ndescription: words\n---\nno blank line", Entry("words", "no blank line")),
+        (b"---  \ndescription: words\n---\t\n\nbody", Entry("words", "body")),
+        (b"---\n# a comment\ndescription: words # another\n---\n\nbody", Entry("words", "body")),
+        (b"---\ntitle: x\ndescription: words\n---\n\nbody", Entry("words", "body")),
+        (b"---\ndescription: |\n  two\n  lines\n---\n\nbody", Entry("two lines", "body")),
+        (b"---\ndescription: 2024-01-01\n---\n\nbody", Entry("2024-01-01", "body")),
+        (b"---\ndescription: yes\n---\n\nbody", Entry("yes", "body")),
+        (b"---\ndescription: null\n---\n\nbody", Entry("null", "body")),
+        (b"---\ndescription: 0x1F\n---\n\nbody", Entry("0x1F", "body")),
+        (b"---\ndescription: !!int 12\n---\n\nbody", Entry("12", "body")),
+        (b'---\ndescription: "esc \\e[31m and \\n"\n---\n\nbody', Entry("esc [31m and", "body")),
+        (b"---\ndescription:   wide    spaces  \n---\n\nbody", Entry("wide spaces", "body")),
+        (b"---\ndescription: " + b"x" * 600 + b"\n---\n\nbody", Entry("x" * 500, "body")),
+        (b"---\ndescription: 'a: " + b"x" * 600 + b"'\n---\n\nbody", Entry("a: " + "x" * 497, "body")),
+    ],
+)
+def test_hand_edited_notes(document: bytes, entry: Entry) -> None:
+    assert parse(document) == entry
+
+
+@pytest.mark.usefixtures("either_loader")
+@pytest.mark.parametrize(
+    "document",
+    [
+        b"---\ntitle: another tool's front matter\ntags: [a]\n---\n\nbody\n",
+        b"---\ndescription: [not, text]\n---\n\nbody",
+        b"---\ndescription: {a: b}\n---\n\nbody",
+        b"---\n- description: in a list\n---\n\nbody",
+        b"---\ndescription: a: b: c\n---\n\nbody",
+        b"---\ndescription: 'open\n---\n\nbody",
+        b"---\ndescription: *nowhere\n---\n\nbody",
+        b"---\ndescription: \x07bell\n---\n\nbody",
+        b"---\n? [a, {b: c}]\n: d\n---\n\nbody",
+        b"---\ndescription: one\n--- two\n---\n\nbody",
+        b"---\nno end of the header",
+        b"--- # comment\ndescription: words\n---\n\nbody",
+        b" ---\ndescription: words\n---\n\nbody",
+        b"\n---\ndescription: words\n---\n\nbody",
+        b"# Markdown\n\n---\n\nwith a rule\n\n---\n",
+        b"---\ndescription: " + b"[" * 60000 + b"\n---\n\nbody",
+        b"---\ndescription: " + b"{a: " * 15000 + b"\n---\n\nbody",
+        b'---\ndescription: "\\UFFFFFFFF"\n---\n\nbody',
+        b'---\ndescription: "\\U00110000"\n---\n\nbody',
+    ],
+)
+def test_without_a_header_of_ours_all_of_it_is_content(document: bytes) -> None:
+    assert parse(document) == Entry("", document.decode())
+
+
+@pytest.mark.usefixtures("either_loader")
+def test_half_a_surrogate_pair_in_a_header_never_reaches_a_reader() -> None:
+    found = parse(b'---\ndescription: "half \\ud83d pair"\n---\n\nbody')
+    found.description.encode()
+    assert found.content.endswith("body")
+
+
+@pytest.mark.usefixtures("either_loader")
+def test_an_alias_bomb_in_a_header_costs_nothing() -> None:
+    levels = "".join(f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 9)}]\n" for n in range(1, 40))
+    document = f"---\nl0: &l0 x\n{levels}description: words\n---\n\nbody".encode()
+    started = datetime.now(UTC)
+    assert parse(document) == Entry("words", "body")
+    assert (datetime.now(UTC) - started).total_seconds() < 5
+
+
+@given(st.binary(max_size=200))
+@example(b"---\ndescription: \xff\n---\n\nbody")
+@example(b"---\ndescription: words\n---\n\n\xff")
+def test_any_bytes_are_an_entry_or_unreadable(raw: bytes) -> None:
+    try:
+        entry = parse(raw)
+    except UnreadableError as error:
+        with pytest.raises(UnicodeDecodeError):
+            raw.decode()
+        assert "UTF-8" in str(error)  # noqa: PT017 - both ways out are right
+    else:
+        entry.description.encode()
+        assert raw.decode().endswith(entry.content)
+
+
+def test_size_limit_of_a_document() -> None:
+    check_text(b"x" * MAX_ENTRY_BYTES)
+    assert parse(b"x" * MAX_ENTRY_BYTES).content == "x" * MAX_ENTRY_BYTES
+    for look in (check_text, parse):
+        with pytest.raises(UnreadableError, match="larger"):
+            look(b"x" * (MAX_ENTRY_BYTES + 1))
+    with pytest.raises(UnreadableError, match="larger"):
+        parse_description(b"x", MAX_ENTRY_BYTES + 1)
+
+
+def test_a_character_cut_by_the_end_of_the_prefix_is_no_damage() -> None:
+    document = ("x" + "🐄" * 2000).encode()
+    for length in range(HEADER_BYTES - 8, HEADER_BYTES):
+        assert parse_description(document[:length], len(document)) == ""
+    with pytest.raises(UnreadableError):
+        parse_description(b"x\xff" + document, len(document) + 2)
+    with pytest.raises(UnreadableError):
+        parse_description(document[:-1], len(document) - 1)
+
+
+# By the Go implementation: yaml.v3's styles of quoting, four spaces of indent, its folding and escapes
+
+
+@pytest.mark.usefixtures("either_loader")
+@pytest.mark.parametrize(
+    ("header", "description"),
+    [
+        ("description: plain words", "plain words"),
+        ('description: "2024-01-01"', "2024-01-01"),
+        ('description: "yes"', "yes"),
+        ('description: "null"', "null"),
+        ('description: "123"', "123"),
+        ('description: "~"', "~"),
+        ("description: 'a: b'", "a: b"),
+        ("description: '- item'", "- item"),
+        ("description: '# heading'", "# heading"),
+        ("description: 'it''s: quoted'", "it's: quoted"),
+        ("description: it's fine", "it's fine"),
+        ("description: '\"both\" and '' too'", '"both" and \' too'),
+        ('description: "tab\\tand \\"quote\\""', 'tab and "quote"'),
+        # A byte order mark is no text; we keep none, and read those of others as a space.
+        ('description: "bom \\uFEFF inside"', "bom inside"),
+        ("description: emoji 🐄 and ünïcödé", "emoji 🐄 and ünïcödé"),
+        ('description: "\\U0001F404 cow"', "🐄 cow"),
+        ("description: |-\n    literal\n    lines", "literal lines"),
+        ("description: '@at'", "@at"),
+        ("description: '`tick'", "`tick"),
+        ("description: '{a: b}'", "{a: b}"),
+        ("description: " + "long words " * 40 + "end", "long words " * 40 + "end"),
+        ("description: '" + "a: long " * 40 + "end'", "a: long " * 40 + "end"),
+    ],
+)
+def test_notes_of_the_go_implementation(header: str, description: str) -> None:
+    document = f"---\n{header}\n---\n\nThe body.\n".encode()
+    assert parse(document) == Entry(description, "The body.\n")
+    assert parse_description(document[:HEADER_BYTES], len(document)) == description

@@ -1,0 +1,142 @@
+"""What makes a key, a description and a content legal."""
+
+import re
+import sys
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from tests.contract.suite import ILLEGAL_KEYS
+
+from memory_sidecar.store.document import serialize
+from memory_sidecar.store.errors import InvalidError, StoreFullError
+from memory_sidecar.store.rules import (
+    MAX_CONTENT_BYTES,
+    MAX_DESCRIPTION,
+    MAX_ENTRIES,
+    MAX_ENTRY_BYTES,
+    MAX_KEY,
+    check_capacity,
+    is_key,
+    normalize_description,
+    one_line,
+    validate_key,
+    validate_write,
+)
+
+KEY_CHARACTERS = set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._=-")
+
+
+def test_the_limits_are_those_that_are_published() -> None:
+    assert (MAX_KEY, MAX_DESCRIPTION, MAX_CONTENT_BYTES, MAX_ENTRIES, MAX_ENTRY_BYTES) == (200, 500, 65536, 1024, 69600)
+
+
+def test_exactly_the_published_characters_are_legal_in_a_key() -> None:
+    legal = {chr(point) for point in range(sys.maxunicode + 1) if is_key(f"a{chr(point)}a")}
+    assert legal == KEY_CHARACTERS
+
+
+@pytest.mark.parametrize("key", ILLEGAL_KEYS)
+def test_illegal_keys(key: str) -> None:
+    assert not is_key(key)
+    with pytest.raises(InvalidError):
+        validate_key(key)
+
+
+@given(st.text(alphabet="aZ0._=-/\n", max_size=8))
+def test_a_key_is_legal_when_the_rule_says_so(key: str) -> None:
+    legal = re.fullmatch(r"[A-Za-z0-9._=-]+", key) is not None and key[0] != "." and key[-1] != "." and ".." not in key
+    assert is_key(key) is legal
+
+
+@given(st.from_regex(r"[A-Za-z0-9_=-]{1,200}", fullmatch=True))
+def test_a_legal_key_is_one_file_name_that_every_file_system_takes(key: str) -> None:
+    validate_key(key)
+    assert "/" not in key
+    assert len(f"{key}.md".encode()) <= 255
+
+
+def test_the_refusal_of_a_key_says_what_to_use_and_does_not_repeat_it() -> None:
+    with pytest.raises(InvalidError) as refused:
+        validate_key("<evil>\n")
+    assert "evil" not in str(refused.value)
+    assert "letters, digits and . _ = -" in str(refused.value)
+
+
+@given(st.text(alphabet=st.characters(codec="utf-8"), max_size=600))
+def test_a_normalised_description_is_one_plain_line_and_stays_as_it_is(description: str) -> None:
+    try:
+        line = normalize_description(description)
+    except InvalidError:
+        return
+    assert line
+    assert line.splitlines() == [line]
+    assert line == " ".join(line.split())
+    assert len(line) <= MAX_DESCRIPTION
+    assert normalize_description(line) == line
+
+
+def test_what_breaks_a_line_or_is_no_text_becomes_a_space() -> None:
+    nonchars = {chr(plane * 0x10000 + low) for plane in range(17) for low in (0xFFFE, 0xFFFF)}
+    nonchars |= {chr(point) for point in range(0xFDD0, 0xFDF0)}
+    for point in range(sys.maxunicode + 1):
+        line = one_line(f"a{chr(point)}z")
+        assert line in ("a z", f"a{chr(point)}z"), f"U+{point:04X}"
+        if chr(point) in nonchars or point < 32 or 127 <= point < 160:
+            assert line == "a z", f"U+{point:04X}"
+
+
+@pytest.mark.parametrize("half", ["\ud800", "a\udc80b"])
+def test_half_a_surrogate_pair_is_refused_anywhere(half: str) -> None:
+    with pytest.raises(InvalidError):
+        validate_write("key", half, "text")
+    with pytest.raises(InvalidError):
+        validate_write("key", "words", half)
+    with pytest.raises(InvalidError):
+        validate_write(half, "words", "text")
+
+
+def test_capacity() -> None:
+    check_capacity(0)
+    check_capacity(MAX_ENTRIES - 1)
+    for entries in (MAX_ENTRIES, MAX_ENTRIES + 1):
+        with pytest.raises(StoreFullError, match="Delete or overwrite"):
+            check_capacity(entries)
+
+
+# Every legal entry fits
+
+
+@given(
+    st.text(alphabet=st.characters(codec="utf-8"), min_size=1, max_size=MAX_DESCRIPTION),
+    st.integers(1, MAX_DESCRIPTION),
+)
+@example("\ufeff", MAX_DESCRIPTION)
+@example("'", MAX_DESCRIPTION)
+@example("\U0010fffd", MAX_DESCRIPTION)
+def test_every_legal_entry_fits_into_the_largest(part: str, times: int) -> None:
+    try:
+        description = validate_write("key", (part * times)[:MAX_DESCRIPTION], "")
+    except InvalidError:
+        return
+    assert len(serialize(description, "x" * MAX_CONTENT_BYTES)) <= MAX_ENTRY_BYTES
+
+
+@pytest.mark.parametrize("trigger", ["\ufeff", "'", '"', ": ", "\u00ad", "\u200b", "\ue000", "\ufffc", "\\", "#", "-"])
+@pytest.mark.parametrize("filler", ["\ufeff", "\U0010fffd", "🐄", "'", '"', "\\", "\ufffd", "x"])
+def test_the_worst_company_fits(trigger: str, filler: str) -> None:
+    """One character can make YAML quote and escape all the others."""
+    for raw in (trigger + filler * 600, "x" + trigger + filler * 600, filler * 600 + trigger):
+        for cut in (raw[:MAX_DESCRIPTION], raw[-MAX_DESCRIPTION:]):
+            try:
+                description = validate_write("key", cut, "")
+            except InvalidError:
+                continue
+            assert len(serialize(description, "x" * MAX_CONTENT_BYTES)) <= MAX_ENTRY_BYTES
+
+
+def test_no_character_makes_yaml_escape_its_neighbours() -> None:
+    """In the double-quoted style every character beyond U+FFFF takes ten bytes; so nothing legal may bring it on."""
+    for start in range(0, sys.maxunicode + 1, 4096):
+        block = one_line("x".join(chr(point) for point in range(start, start + 4096)))
+        assert not serialize(block, "").startswith(b'---\ndescription: "'), f"from U+{start:04X}"

@@ -1,0 +1,90 @@
+"""Bytes to messages, whatever the bytes are and however they arrive."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from memory_sidecar.wire import codec
+from memory_sidecar.wire.codec import MAX_FRAME, Splitter, decode, encode
+from memory_sidecar.wire.messages import Invalid, Notification, Request
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+envelopes = st.dictionaries(
+    st.sampled_from(["jsonrpc", "id", "method", "params", "result", "error", "x"]),
+    st.just("2.0") | st.just("ping") | json_values,
+)
+
+
+@given(st.lists(st.binary(max_size=12).map(lambda part: part.replace(b"\n", b"|")), max_size=8), st.data())
+def test_frames_are_those_of_split_however_they_arrive(lines: list[bytes], data: st.DataObject) -> None:
+    stream = b"".join(line + b"\n" for line in lines) + b"rest"
+    splitter = Splitter()
+    found: list[bytes | None] = []
+    while stream:
+        size = data.draw(st.integers(1, len(stream)))
+        found += splitter.feed(stream[:size])
+        stream = stream[size:]
+    assert found == lines
+
+
+@given(st.lists(st.integers(0, 20), max_size=8), st.lists(st.integers(1, 9), min_size=1, max_size=5))
+def test_only_the_frames_that_are_too_long_are_lost(sizes: list[int], chunks: list[int]) -> None:
+    stream = b"".join(b"x" * size + b"\n" for size in sizes)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(codec, "MAX_FRAME", 10)
+        splitter = Splitter()
+        found: list[bytes | None] = []
+        place = turn = 0
+        while place < len(stream):
+            step = chunks[turn % len(chunks)]
+            found += splitter.feed(stream[place : place + step])
+            place, turn = place + step, turn + 1
+    assert found == [b"x" * size if size <= 10 else None for size in sizes]
+
+
+@given(
+    st.binary(max_size=60)
+    | json_values.map(lambda value: json.dumps(value).encode())
+    | envelopes.map(lambda value: json.dumps(value).encode())
+)
+@example(b"[" * 100_000)
+@example(b'{"id":' + b"1" * 5000 + b"}")
+@example(b'{"jsonrpc":"2.0","id":1e999,"method":"ping"}')
+@example(b"\xef\xbb\xbf{}")
+def test_decoding_never_raises(frame: bytes) -> None:
+    message = decode(frame)
+    assert message is None or isinstance(message, Request | Notification | Invalid)
+    if isinstance(message, Invalid):
+        # Whatever it was, it can be answered.
+        encode({"id": message.id, "message": message.message})
+
+
+@given(envelopes)
+def test_a_request_has_a_legal_id_and_an_object_of_params(message: dict[str, Any]) -> None:
+    found = decode(json.dumps(message).encode())
+    if isinstance(found, Request):
+        assert type(found.id) in (str, int)
+        assert isinstance(found.params, dict)
+        assert message["jsonrpc"] == "2.0"
+
+
+@given(st.dictionaries(st.text(st.characters(), max_size=5), st.text(st.characters(), max_size=5), max_size=3))
+def test_a_frame_is_one_line_of_ascii(message: dict[str, str]) -> None:
+    frame = encode(message)
+    assert frame.isascii()
+    assert frame.count(b"\n") == 1
+    assert json.loads(frame) == message
+
+
+def test_the_limit_is_one_mebibyte() -> None:
+    assert MAX_FRAME == 1024 * 1024
+    splitter = Splitter()
+    assert list(splitter.feed(b"x" * MAX_FRAME + b"\n")) == [b"x" * MAX_FRAME]
+    assert list(splitter.feed(b"x" * (MAX_FRAME + 1) + b"\n")) == [None]
