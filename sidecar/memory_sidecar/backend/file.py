@@ -5,7 +5,6 @@ run a thread of its own. What isn't a regular file with a legal name is invisibl
 """
 
 import errno
-import hashlib
 import os
 import stat
 import time
@@ -14,6 +13,7 @@ from contextlib import contextmanager
 from typing import Final, NamedTuple
 
 from .. import files
+from ..digest import digest
 from ..store.contract import Entry, Info, Item
 from ..store.document import HEADER_BYTES, UNREADABLE, check_text, parse, parse_description, serialize
 from ..store.errors import (
@@ -86,7 +86,7 @@ def open_file(options: FileOptions, identity: str, base: str | None) -> Opened:
             "make it a directory that this user can read and write, or set harness.memory.options.directory"
         ) from error
     resolved = os.path.realpath(directory)
-    fingerprint = "file:" + hashlib.blake2b(os.fsencode(resolved), digest_size=16).hexdigest()
+    fingerprint = "file:" + digest(os.fsencode(resolved))
     return Opened(FileStore(directory, guard=options.require_read_before_update), fingerprint)
 
 
@@ -336,7 +336,7 @@ def _closed() -> UnreadableError:
 
 
 def _revision(document: bytes) -> str:
-    return hashlib.blake2b(document, digest_size=16).hexdigest()
+    return digest(document)
 
 
 _UNEXPLAINED: Final = (

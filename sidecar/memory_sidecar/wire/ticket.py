@@ -12,6 +12,7 @@ import stat
 from typing import Any, Final
 
 from .. import files
+from ..digest import compare_digest
 from .messages import EXTENSION, MISSING_REQUIRED_CLIENT_CAPABILITY, Error
 
 __all__ = ["TICKET_VARIABLE", "WHO_MAY_START", "TicketError", "check_ticket", "take_ticket"]
@@ -76,9 +77,6 @@ def check_ticket(token: str | None, params: dict[str, Any]) -> None:
     Raises:
         Error: it does not. The process must end then.
     """
-    # Imported here: every launch needs it, but only once it has a client.
-    from hmac import compare_digest
-
     presented = _presented(params).encode("utf-8", "surrogatepass")
     expected = (token or "").encode()
     if not (compare_digest(presented, expected) and token):
