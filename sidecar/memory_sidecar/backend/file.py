@@ -122,22 +122,23 @@ class FileStore:
         return sorted(items)
 
     def _description(self, directory: int, name: str, now: int, seen: dict[str, tuple["_Stamp", str]]) -> str | None:
-        try:
-            status = os.stat(name, dir_fd=directory, follow_symlinks=False)
-        except FileNotFoundError:
-            return None
         known = self._seen.get(name)
-        if known is not None and known[0] == _stamp(status):
-            seen[name] = known
-            return known[1]
+        if known is not None:
+            try:
+                status = os.stat(name, dir_fd=directory, follow_symlinks=False)
+            except FileNotFoundError:
+                return None
+            if known[0] == _stamp(status):
+                seen[name] = known
+                return known[1]
         try:
-            descriptor = files.open_regular(name, directory)
+            opened = files.open_with_status(name, directory)
         except PermissionError as error:
             raise _closed() from error
-        if descriptor is None:
+        if opened is None:
             return None
+        descriptor, status = opened
         try:
-            status = os.fstat(descriptor)
             description = parse_description(os.read(descriptor, HEADER_BYTES), status.st_size)
             if description is None:
                 os.lseek(descriptor, 0, os.SEEK_SET)
