@@ -25,7 +25,7 @@ from ..store.errors import (
     UnavailableError,
     UnreadableError,
 )
-from ..store.rules import MAX_ENTRY_BYTES, check_capacity, is_key, validate_key, validate_write
+from ..store.rules import MAX_ENTRIES, MAX_ENTRY_BYTES, check_capacity, is_key, validate_key, validate_write
 from ..store.scope import Scope
 from .opened import BackendError, Opened
 
@@ -170,7 +170,7 @@ class FileStore:
             self._require_free(directory, name)
             with files.staged(directory, document) as stage, files.locked(directory):
                 self._require_free(directory, name)
-                check_capacity(_count(directory))
+                _check_room(directory)
                 try:
                     files.publish_new(directory, stage, name)
                 except FileExistsError:
@@ -186,7 +186,7 @@ class FileStore:
             self._require_authority(directory, key, scope)
             with files.staged(directory, document) as stage, files.locked(directory):
                 if not self._require_authority(directory, key, scope):
-                    check_capacity(_count(directory))
+                    _check_room(directory)
                 files.publish_over(directory, stage, name)
             self._make_durable(directory, key, scope)
         if scope is not None:
@@ -280,8 +280,11 @@ def _names(directory: int) -> list[str]:
         ]
 
 
-def _count(directory: int) -> int:
-    return len(_names(directory))
+def _check_room(directory: int) -> None:
+    """Raise `StoreFullError` if there is no room for one more entry. The caller holds the directory's lock."""
+    # Names that are no entries count too at first. Only where that is too many does it matter what each one is.
+    if sum(name.endswith(_SUFFIX) for name in os.listdir(directory)) >= MAX_ENTRIES:
+        check_capacity(len(_names(directory)))
 
 
 def _stored(directory: int, name: str) -> bytes | None:
