@@ -40,8 +40,8 @@ MAX_ENTRY_BYTES: Final = MAX_CONTENT_BYTES + 2 * 4 * MAX_DESCRIPTION + 64
 because YAML may quote and escape what it holds, plus 64 bytes for its fixed lines."""
 
 # Legal NATS KV key characters that are also safe in a filename. The slash is left out so that a key maps
-# to one flat filename; `..` and outer dots are refused below.
-_KEY: Final = re.compile(r"[A-Za-z0-9._=-]+")
+# to one flat filename; a dot stands only between two others, so never outside and never beside another.
+_KEY: Final = re.compile(r"[A-Za-z0-9_=-]+(?:\.[A-Za-z0-9_=-]+)*")
 
 # Line breaks and controls would break a one-line header; noncharacters are not for interchange (Unicode
 # 23.7). YAML has to escape them and the byte order mark, and where it escapes one character it spends ten bytes on
@@ -57,13 +57,7 @@ _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 def is_key(text: str) -> bool:
     """Whether `text` is a legal key: `[A-Za-z0-9._=-]`, at most `MAX_KEY`, no outer dot and no `..`."""
-    return (
-        len(text) <= MAX_KEY
-        and _KEY.fullmatch(text) is not None
-        and not text.startswith(".")
-        and not text.endswith(".")
-        and ".." not in text
-    )
+    return len(text) <= MAX_KEY and _KEY.fullmatch(text) is not None
 
 
 def validate_key(key: str) -> None:
