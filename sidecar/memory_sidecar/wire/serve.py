@@ -49,7 +49,8 @@ _MAX_WAITING: Final = 64 * 1024 * 1024
 
 FINISHES: Final = tuple(reason for reason in REASONS if reason != "suspended")
 
-_READ_SIZE: Final = 1 << 18
+_READ_SIZE: Final = 1 << 16
+"""What a pipe holds at most. A larger buffer would be mapped and unmapped anew for every read."""
 _GRACE: Final = 15.0
 """Seconds for calls in flight to end. A store answers within a few; only a stuck disk or pipe takes all of it."""
 _PIPE_GRACE: Final = 1.0
