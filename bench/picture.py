@@ -41,14 +41,15 @@ def draw(results: Mapping[str, Any]) -> str:
     """The SVG document."""
     names = [name for name in _COLOURS if any(name in this for case in results["cases"] for this in case["rounds"])]
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" height="{_HEIGHT}" {_FONT}>',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" {_FONT}>',
         "<title>What memory-sidecar costs beside other memories, and how cost grows with the number of notes</title>",
         f'<rect width="{_WIDTH}" height="{_HEIGHT}" rx="8" fill="#ffffff"/>',
         *_legend(names, results["labels"]),
         *_ratios(names, results),
     ]
+    parts.append(_text(590, 84, "Milliseconds by number of notes stored, 2 KiB each", weight="600", size=13))
     for at, operation in enumerate(_GROWTH):
-        left, top = 590 + (at % 2) * 245, 92 + (at // 2) * 212
+        left, top = 590 + (at % 2) * 245, 108 + (at // 2) * 208
         parts += _growth(operation, names, results, left, top)
     parts += ["</svg>", ""]
     return "\n".join(parts)
@@ -63,7 +64,7 @@ def _legend(names: Sequence[str], labels: Mapping[str, str]) -> list[str]:
 
 
 def _ratios(names: Sequence[str], results: Mapping[str, Any]) -> list[str]:
-    left, right, top, step = 140, 540, 112, 52
+    left, right, top, step = 140, 540, 116, 52
     bottom = top + step * len(_ROWS) - 18
     span = math.log(_HIGH / _LOW)
 
@@ -80,10 +81,10 @@ def _ratios(names: Sequence[str], results: Mapping[str, Any]) -> list[str]:
             for at, operation in enumerate(_ROWS):
                 parts += _row(case, operation, names, top + at * step, across)
     parts.append(
-        _text(24, bottom + 40, "Bars: quartiles over rounds. Open triangle: the target. Ours flushes every", grey=True)
+        _text(24, bottom + 36, "Bars: quartiles over rounds. Open triangle: the target. Ours flushes every", grey=True)
     )
     parts.append(
-        _text(24, bottom + 56, "write to disk; server-memory does not. Libraries are charged no pipe.", grey=True)
+        _text(24, bottom + 52, "write to disk; server-memory does not. Libraries are charged no pipe.", grey=True)
     )
     return parts
 
@@ -91,15 +92,15 @@ def _ratios(names: Sequence[str], results: Mapping[str, Any]) -> list[str]:
 def _row(
     case: Mapping[str, Any], operation: str, names: Sequence[str], y: float, across: Callable[[float], float]
 ) -> list[str]:
-    parts = [_text(24, y + 14, _ROWS[operation], weight="600")]
+    parts = [_text(24, y + 16, _ROWS[operation], weight="600"), _line(24, y + 39, 540, y + 39, "#e3e6e8")]
     shown = [(name, found) for name in names if name != BASE and (found := ratio(case, name, operation)) is not None]
     for at, (name, found) in enumerate(shown):
-        height = y - 6 + at * 36 / max(len(shown) - 1, 1)
+        height = y - 4 + at * 34 / max(len(shown) - 1, 1)
         parts.append(_line(across(found.low), height, across(found.high), height, _COLOURS[name], 2))
         parts.append(_dot(across(found.middle), height, name))
     if operation in TARGETS:
         x = across(TARGETS[operation])
-        parts.append(f'<path d="M{x:.1f} {y - 9:.1f}l-5 -8h10z" fill="none" stroke="#24292f"/>')
+        parts.append(f'<path d="M{x:.1f} {y - 6:.1f}l-4 -6h8z" fill="none" stroke="#24292f"/>')
     return parts
 
 
@@ -126,7 +127,7 @@ def _growth(operation: str, names: Sequence[str], results: Mapping[str, Any], le
         x = left + 36 + width * at / max(len(cases) - 1, 1)
         return x, top + 20 + height * (high - math.log10(value)) / max(high - low, 1)
 
-    parts = [_text(left + 36, top + 4, f"{_ROWS[operation]}, ms by notes stored", weight="600")]
+    parts = [_text(left + 36, top + 4, f"{_ROWS[operation]}, ms", weight="600")]
     for power in range(low, high + 1):
         _, y = place(0, 10.0**power)
         parts += [_line(left + 36, y, left + 36 + width, y, "#e3e6e8")]
