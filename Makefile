@@ -3,10 +3,11 @@
 
 PYTHON ?= python3
 VENV := .venv
+BENCH := .venv-bench
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help demo test test-long faults lint format lock clean
+.PHONY: help demo test test-long faults bench bench-quick lint format lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -23,6 +24,12 @@ test-long: $(VENV)/.dev ## run the tests that take minutes
 faults: $(VENV)/.dev ## kill, fail and cut the power at every system call; prints the counts (power cuts need root)
 	$(BIN)/python -m pytest -s tests/faults
 
+bench: $(BENCH)/.ready bench/peers/node_modules/.ready ## measure beside other memories: speed, memory, races (about 15 minutes)
+	$(BENCH)/bin/python -m bench
+
+bench-quick: $(BENCH)/.ready bench/peers/node_modules/.ready ## the same in two minutes, with fewer cases and rounds
+	$(BENCH)/bin/python -m bench --quick
+
 lint: $(VENV)/.dev ## lint, types and layers alone
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -38,9 +45,11 @@ lock: $(VENV)/.dev ## renew the locked versions (needs uv: pip install uv)
 		--group build pyproject.toml --output-file requirements/runtime.txt
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate \
 		--group build --group test --group lint --all-extras pyproject.toml --output-file requirements/dev.txt
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate \
+		--group build --group bench --extra jetstream pyproject.toml --output-file requirements/bench.txt
 
 clean: ## remove what was set up and built
-	rm -rf $(VENV) dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(BENCH) bench/.work bench/peers/node_modules dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed; name one: make PYTHON=python3.11 ..." if sys.version_info < (3, 11) else 0)'
@@ -56,3 +65,17 @@ $(VENV)/.dev: requirements/dev.txt pyproject.toml | $(VENV)/bin/python
 	$(PIP) install --require-hashes -r requirements/dev.txt
 	$(PIP) install --no-deps --no-build-isolation --editable .
 	@touch $@ $(VENV)/.runtime
+
+# The peers live in an environment of their own. One that cannot be installed here is left out of the measurement, with
+# a word; without any of them the product is measured alone.
+$(BENCH)/.ready: requirements/bench.txt requirements/runtime.txt pyproject.toml
+	$(PYTHON) -m venv $(BENCH)
+	$(BENCH)/bin/python -m pip --disable-pip-version-check --quiet install --require-hashes -r requirements/bench.txt \
+		|| { echo "the PyPI peers cannot be installed; they are left out"; \
+		$(BENCH)/bin/python -m pip --disable-pip-version-check --quiet install --require-hashes -r requirements/runtime.txt; }
+	$(BENCH)/bin/python -m pip --disable-pip-version-check --quiet install --no-deps --no-build-isolation --editable .
+	@touch $@
+
+bench/peers/node_modules/.ready: bench/peers/package.json bench/peers/package-lock.json
+	cd bench/peers && npm ci || echo "the npm peer cannot be installed; it is left out"
+	@mkdir -p $(@D) && touch $@
