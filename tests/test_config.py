@@ -172,6 +172,10 @@ def test_anchors_and_merges_are_ordinary_yaml() -> None:
         ("a: " + "9" * 9000, "a value in this file cannot be read as YAML"),
         ('a: "\\UFFFFFFFF"', "a value in this file cannot be read as YAML"),
         ('a: "\\U00110000"', "a value in this file cannot be read as YAML"),
+        ("a: !!float", "a value in this file cannot be read as YAML"),
+        ("a: !!int", "a value in this file cannot be read as YAML"),
+        ("a: !!bool maybe", "a value in this file cannot be read as YAML"),
+        ("a: !!timestamp tomorrow", "a value in this file cannot be read as YAML"),
         ("a: " + "[" * 20000, "a value in this file cannot be read as YAML"),
     ],
 )

@@ -124,7 +124,7 @@ def _yaml(text: bytes) -> Any:
         raise ConfigError(f"{line}this is not valid YAML ({error.problem}); mend that line") from error
     except yaml.YAMLError as error:
         raise ConfigError("this is not YAML text; check that --config names the right file") from error
-    except (ValueError, OverflowError, RecursionError, TypeError) as error:
-        if isinstance(error, ConfigError):
-            raise
+    except ConfigError:
+        raise
+    except Exception as error:
         raise ConfigError("a value in this file cannot be read as YAML; quote dates and large numbers") from error
