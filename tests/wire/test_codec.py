@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from memory_sidecar.wire import codec
 from memory_sidecar.wire.codec import MAX_FRAME, Splitter, decode, encode
-from memory_sidecar.wire.messages import Invalid, Notification, Request
+from memory_sidecar.wire.messages import PARSE_ERROR, Invalid, Notification, Request
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
@@ -64,6 +64,18 @@ def test_decoding_never_raises(frame: bytes) -> None:
     if isinstance(message, Invalid):
         # Whatever it was, it can be answered.
         encode({"id": message.id, "message": message.message})
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999", "-1e999"])
+def test_a_number_that_json_cannot_say_back_is_refused(number: str) -> None:
+    found = decode(b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":%s}}' % number.encode())
+    assert isinstance(found, Invalid)
+    assert found.code == PARSE_ERROR
+
+
+def test_other_numbers_are_what_they_are() -> None:
+    found = decode(b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":[1.5,-2e3,1e-999]}}')
+    assert found == Request(1, "ping", {"x": [1.5, -2000.0, 0.0]})
 
 
 @given(envelopes)

@@ -5,6 +5,7 @@ What is not exactly a JSON-RPC 2.0 message of MCP's kind becomes `Invalid`; noth
 
 import json
 from collections.abc import Iterator
+from math import isinf
 from typing import Any, Final, TypeGuard
 
 from .messages import (
@@ -61,7 +62,7 @@ def decode(frame: bytes | None) -> Message | None:
     if not frame.strip():
         return None
     try:
-        message = json.loads(frame.decode(), parse_constant=_refuse_constant)
+        message = json.loads(frame.decode(), parse_constant=_refuse_constant, parse_float=_finite)
     except (ValueError, RecursionError):
         return Invalid(None, PARSE_ERROR, "the frame is not JSON in UTF-8, one message a line")
     if not isinstance(message, dict):
@@ -95,3 +96,11 @@ def _is_id(value: object) -> TypeGuard[RequestId]:
 
 def _refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
+
+
+def _finite(digits: str) -> float:
+    """A number too large for Python would become infinity, which JSON has no word for."""
+    number = float(digits)
+    if isinf(number):
+        raise ValueError("the number is too large")
+    return number
