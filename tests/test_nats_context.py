@@ -110,7 +110,7 @@ def test_missing_context_is_told_with_the_command_that_makes_it(home: Path) -> N
 
 
 @pytest.mark.parametrize(
-    "text", [b"", b"not json " + SECRET.encode(), b"[]", b"\xff", b'{"password": "' + SECRET.encode()]
+    "text", [b"", b"not json " + SECRET.encode(), b"[]", b"\xff", b'{"password": "' + SECRET.encode(), b"[" * 9000]
 )
 def test_broken_file_is_told_without_quoting_it(text: bytes) -> None:
     with pytest.raises(ContextError, match="mend it") as refused:

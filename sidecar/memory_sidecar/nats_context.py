@@ -126,7 +126,7 @@ def parse(text: bytes, name: str, environ: Mapping[str, str] = os.environ) -> Na
     """
     try:
         found = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         # The cause would quote the file, secrets included.
         raise ContextError(f'the NATS context "{name}" is not valid JSON; mend it with: nats context edit') from None
     if not isinstance(found, dict):

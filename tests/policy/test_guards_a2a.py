@@ -115,6 +115,12 @@ def test_what_is_no_card(junk: object) -> None:
         check_a2a_card(junk)
 
 
+@pytest.mark.parametrize("text", ["not JSON", "[" * 9000])
+def test_text_that_is_no_card(text: str) -> None:
+    with pytest.raises(ValueError):
+        check_a2a_card(text)
+
+
 class Executor(AgentExecutor):
     async def execute(self, context: Any, event_queue: Any) -> None: ...
     async def cancel(self, context: Any, event_queue: Any) -> None: ...

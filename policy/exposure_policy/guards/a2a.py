@@ -84,7 +84,10 @@ def card_data(card: object) -> Mapping[str, Any]:
         ValueError: `card` is text that is not JSON.
     """
     if isinstance(card, str | bytes | bytearray):
-        card = json.loads(card)
+        try:
+            card = json.loads(card)
+        except RecursionError as error:
+            raise ValueError("the card is nested too deeply to be one") from error
     if isinstance(card, Mapping):
         return card
     if hasattr(card, "DESCRIPTOR"):

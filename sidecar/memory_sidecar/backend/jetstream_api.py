@@ -299,7 +299,7 @@ class Puller:
 def _answer(message: "Msg") -> dict[str, Any]:
     try:
         answer = json.loads(message.data)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise NoAnswerError("not a JetStream answer", sent=True) from error
     if not isinstance(answer, dict):
         raise NoAnswerError("not a JetStream answer", sent=True)
