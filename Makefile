@@ -3,10 +3,11 @@
 
 PYTHON ?= python3
 VENV := .venv
+BENCH := .venv-bench
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help demo test test-long faults fuzz lint format lock clean
+.PHONY: help demo test test-long faults fuzz soak mutants bench bench-quick lint format lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -26,6 +27,15 @@ faults: $(VENV)/.dev ## kill, fail and cut the power at every system call; print
 fuzz: $(VENV)/.fuzz ## a million coverage-guided inputs for every reader of untrusted bytes; prints the counts (Linux)
 	$(BIN)/python -m fuzz $(if $(RUNS),--runs $(RUNS))
 
+bench: $(BENCH)/.ready bench/peers/node_modules/.ready ## measure beside other memories: speed, memory, races (about 15 minutes)
+	$(BENCH)/bin/python -m bench
+
+bench-quick: $(BENCH)/.ready bench/peers/node_modules/.ready ## the same in two minutes, with fewer cases and rounds
+	$(BENCH)/bin/python -m bench --quick
+
+soak: $(VENV)/.dev ## a million calls against one sidecar: memory, descriptors, threads and journals stay flat (Linux)
+	$(BIN)/python -m soak
+
 lint: $(VENV)/.dev ## lint, types and layers alone
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -43,9 +53,11 @@ lock: $(VENV)/.dev ## renew the locked versions (needs uv: pip install uv)
 		--group build --group test --group lint --all-extras pyproject.toml --output-file requirements/dev.txt
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate \
 		--group fuzz --constraint requirements/dev.txt pyproject.toml --output-file requirements/fuzz.txt
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate \
+		--group build --group bench --extra jetstream pyproject.toml --output-file requirements/bench.txt
 
 clean: ## remove what was set up and built
-	rm -rf $(VENV) .fuzz dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .fuzz .mutants $(BENCH) bench/.work bench/peers/node_modules dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed; name one: make PYTHON=python3.11 ..." if sys.version_info < (3, 11) else 0)'
@@ -65,3 +77,17 @@ $(VENV)/.dev: requirements/dev.txt pyproject.toml | $(VENV)/bin/python
 $(VENV)/.fuzz: requirements/fuzz.txt $(VENV)/.runtime
 	$(PIP) install --require-hashes -r requirements/fuzz.txt
 	@touch $@
+
+# The peers live in an environment of their own. One that cannot be installed here is left out of the measurement, with
+# a word; without any of them the product is measured alone.
+$(BENCH)/.ready: requirements/bench.txt requirements/runtime.txt pyproject.toml
+	$(PYTHON) -m venv $(BENCH)
+	$(BENCH)/bin/python -m pip --disable-pip-version-check --quiet install --require-hashes -r requirements/bench.txt \
+		|| { echo "the PyPI peers cannot be installed; they are left out"; \
+		$(BENCH)/bin/python -m pip --disable-pip-version-check --quiet install --require-hashes -r requirements/runtime.txt; }
+	$(BENCH)/bin/python -m pip --disable-pip-version-check --quiet install --no-deps --no-build-isolation --editable .
+	@touch $@
+
+bench/peers/node_modules/.ready: bench/peers/package.json bench/peers/package-lock.json
+	cd bench/peers && npm ci || echo "the npm peer cannot be installed; it is left out"
+	@mkdir -p $(@D) && touch $@

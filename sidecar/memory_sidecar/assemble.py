@@ -23,6 +23,7 @@ from .tools.catalog import Catalog
 from .wire.serve import Service, StartError
 
 if TYPE_CHECKING:
+    from .backend.injected import Injected
     from .otlp import Prepared
 
 __all__ = [
@@ -57,6 +58,14 @@ class Plan(NamedTuple):
     journal_dir: str
     run: str | None
     lockdown: Mode
+    injected: "Injected | None" = None
+
+    def _open(self) -> Running:
+        if self.injected is None:
+            return open_backend(self.config, self.identity, self.store_dir)
+        from .backend.injected import open_injected
+
+        return open_injected(self.injected, self.config)
 
     def start(self) -> Service:
         """Open the store, lock the process down, and return the service.
@@ -70,7 +79,7 @@ class Plan(NamedTuple):
         telemetry = prepare_telemetry() if memory.enabled else None
         if memory.enabled:
             try:
-                running = open_backend(self.config, self.identity, self.store_dir)
+                running = self._open()
             except BackendError as error:
                 raise StartError(str(error)) from error
         directories = (*running.directories, self.journal_dir) if memory.enabled else ()
@@ -91,8 +100,10 @@ class Plan(NamedTuple):
         return Service(setting, running.drive, run, self.run is not None, running.close, told)
 
 
-def prepare(arguments: Arguments) -> Plan:
+def prepare(arguments: Arguments, injected: "Injected | None" = None) -> Plan:
     """Read the configuration, settle identity and places, and make the journal's directory.
+
+    `injected` is a store to use in place of the configured backend.
 
     Raises:
         StartError: with the full remedy.
@@ -105,13 +116,14 @@ def prepare(arguments: Arguments) -> Plan:
         raise StartError("there is no identity to keep memories under; set --identity or identity in --config")
     journal_dir = arguments.journal_dir or default_journal_dir(arguments.store_dir)
     if config.memory.enabled:
-        try:
-            backend_of(config)
-        except BackendError as error:
-            raise StartError(str(error)) from error
+        if injected is None:
+            try:
+                backend_of(config)
+            except BackendError as error:
+                raise StartError(str(error)) from error
         _make_journal_dir(journal_dir)
     mode = _mode(arguments.lockdown)
-    return Plan(config, identity, arguments.store_dir, os.path.abspath(journal_dir), arguments.run, mode)
+    return Plan(config, identity, arguments.store_dir, os.path.abspath(journal_dir), arguments.run, mode, injected)
 
 
 def _mode(word: str | None) -> Mode:

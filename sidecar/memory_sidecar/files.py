@@ -24,6 +24,7 @@ __all__ = [
     "make_private_directory",
     "open_directory",
     "open_regular",
+    "open_with_status",
     "publish_new",
     "publish_over",
     "read_up_to",
@@ -35,6 +36,9 @@ __all__ = [
 
 LOCK_TIMEOUT: Final = 10.0
 """Seconds to wait for another process's lock. It is held for milliseconds, so past this its holder is stopped."""
+
+_CAREFULLY: Final = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+"""How a name is opened that anything may have. O_NONBLOCK matters for a FIFO alone; a regular file never blocks."""
 
 _STAGE_PREFIX: Final = ".tmp-"
 _STAGE_NAME: Final = re.compile(r"\.tmp-[0-9a-f]{16}")
@@ -80,9 +84,14 @@ def open_regular(name: str, directory: int | None, flags: int = os.O_RDONLY) -> 
 
     Never follows a link and never blocks on a FIFO: the check is made on what was opened, not on the name.
     """
+    opened = open_with_status(name, directory, flags)
+    return None if opened is None else opened[0]
+
+
+def open_with_status(name: str, directory: int | None, flags: int = os.O_RDONLY) -> tuple[int, os.stat_result] | None:
+    """As `open_regular`, with what the check has seen of the file."""
     try:
-        # O_NONBLOCK only matters for what is refused below; a regular file never blocks.
-        descriptor = os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC, dir_fd=directory)
+        descriptor = os.open(name, flags | _CAREFULLY, dir_fd=directory)
     except OSError as error:
         if error.errno in (errno.ENOENT, errno.ELOOP, errno.ENXIO, errno.EISDIR, errno.ENODEV):
             return None
@@ -93,10 +102,11 @@ def open_regular(name: str, directory: int | None, flags: int = os.O_RDONLY) -> 
         if not stat.S_ISREG(status.st_mode):
             return None
         raise
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode):
         close(descriptor)
         return None
-    return descriptor
+    return descriptor, status
 
 
 def create_exclusively(name: str, directory: int | None, flags: int = os.O_RDWR) -> int:

@@ -23,7 +23,7 @@ _INVISIBLE: Final = (
     "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U00013430-\U0001343f\U00013441\U00013442\U00016fe4\U0001bca0-\U0001bca3\U0001d159\U0001d173-\U0001d17a"
     "\U000e0000-\U000e0fff"
 )
-_HIDDEN: Final = re.compile(f"[{_INVISIBLE}]")
+_HIDDEN: Final = f"[{_INVISIBLE}]"
 
 # Characters that are, or that a normaliser (NFC, NFKC, NFKD) turns into, a delimiter of the index block or of
 # a chat template. The replacements look alike and normalise to themselves.
@@ -91,7 +91,7 @@ def _hides(char: str) -> bool:
     return (
         kind in ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
         or (kind == "Cn" and _is_noncharacter(ord(char)))
-        or _HIDDEN.match(char) is not None
+        or re.match(_HIDDEN, char) is not None
     )
 
 
@@ -99,7 +99,7 @@ def _unusual(text: str) -> str:
     from unicodedata import category
 
     kept = []
-    for char in _HIDDEN.sub("", text):
+    for char in re.sub(_HIDDEN, "", text):
         kind = category(char)
         if kind in ("Cc", "Zl", "Zp", "Zs"):
             kept.append(" ")

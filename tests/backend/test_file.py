@@ -683,7 +683,7 @@ def test_no_error_of_the_system_escapes(notes: Path, store: Store, monkeypatch: 
     def fail(*_arguments: Any, **_named: Any) -> Any:
         raise OSError(errno.ESTALE, os.strerror(errno.ESTALE), str(notes))
 
-    monkeypatch.setattr(files, "open_regular", fail)
+    monkeypatch.setattr(files, "open_with_status", fail)
     for call in (
         store.list,
         lambda: store.read("key"),

@@ -323,6 +323,24 @@ def test_the_handshake_tells_the_default_run_and_its_system_text(tmp_path: Path)
         assert sidecar.initialize()["_meta"] == {"memory-sidecar/run": "monday"}
 
 
+def test_a_harness_that_opens_its_runs_itself_gets_no_default_run(tmp_path: Path) -> None:
+    def capabilities(sidecar: Sidecar) -> dict[str, Any]:
+        return {"extensions": {"memory-sidecar/harness": {"ticket": sidecar.token, "default_run": False}}}
+
+    with Sidecar(tmp_path) as sidecar:
+        answer = sidecar.initialize(capabilities=capabilities(sidecar))
+        assert not {"instructions", "_meta"} & set(answer)
+        call = sidecar.tool("memory_list")
+        sidecar.send(call)
+        assert "not open" in sidecar.answer(call)["error"]["message"]
+        opening = sidecar.message("memory-sidecar/run/open", {"run": "monday"})
+        sidecar.send(opening)
+        assert "memory_read" in sidecar.answer(opening)["result"]["instructions"]
+    with Sidecar(tmp_path, "--run", "tuesday") as sidecar:
+        answer = sidecar.initialize(capabilities=capabilities(sidecar))
+        assert answer["_meta"] == {"memory-sidecar/run": "tuesday"}
+
+
 def test_requests_sent_along_with_initialize_wait_for_it(tmp_path: Path) -> None:
     with Sidecar(tmp_path) as sidecar:
         hello, listing, call = sidecar.hello(), sidecar.message("tools/list"), sidecar.tool("memory_list")

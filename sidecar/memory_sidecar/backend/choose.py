@@ -5,9 +5,10 @@ from typing import Any, Final, NamedTuple
 
 from ..config import Config
 from ..options import OptionsError, decode_options, suggestion
+from ..store.document import UNREADABLE
 from .opened import BackendError, Opened
 
-__all__ = ["BACKENDS", "DEFAULT_BACKEND", "Running", "backend_of", "describe", "open_backend", "run_to_end"]
+__all__ = ["BACKENDS", "DEFAULT_BACKEND", "Running", "backend_of", "check", "describe", "open_backend", "run_to_end"]
 
 BACKENDS: Final = ("file", "jetstream")
 DEFAULT_BACKEND: Final = "file"
@@ -63,6 +64,18 @@ def describe(config: Config, identity: str | None, base: str | None) -> dict[str
     """
     try:
         return _DESCRIBE[backend_of(config)](config, identity, base)
+    except OptionsError as error:
+        raise BackendError(str(error)) from error
+
+
+def check(config: Config, identity: str, base: str | None) -> tuple[dict[str, Any], list[str]]:
+    """The state of the configured place, looked at and not changed, and why a run would be refused there.
+
+    Raises:
+        BackendError: it cannot be reached; the text is the remedy.
+    """
+    try:
+        return _CHECK[backend_of(config)](config, identity, base)
     except OptionsError as error:
         raise BackendError(str(error)) from error
 
@@ -124,5 +137,31 @@ def _describe_jetstream(config: Config, identity: str | None, _base: str | None)
     }
 
 
+def _check_file(config: Config, identity: str, base: str | None) -> tuple[dict[str, Any], list[str]]:
+    import os
+
+    from .file import FileOptions, FileStore, resolve_directory
+
+    options = decode_options(FileOptions, config.memory.options, "harness.memory.options")
+    directory = resolve_directory(options, identity, base)
+    if not os.path.lexists(directory):
+        return {"notes": 0, "unreadable": 0, "directory": "will be made at the first start"}, []
+    if not os.path.isdir(directory) or not os.access(directory, os.R_OK | os.W_OK | os.X_OK):
+        return {}, [f"{directory} is not a directory that this user can read and write; mend that, or set directory"]
+    items = run_to_end(FileStore(directory).list())
+    unreadable = sum(item.description == UNREADABLE for item in items)
+    return {"notes": len(items), "unreadable": unreadable, "directory": "is there"}, []
+
+
+def _check_jetstream(config: Config, identity: str, _base: str | None) -> tuple[dict[str, Any], list[str]]:
+    import asyncio
+
+    from .jetstream import JetStreamOptions, inspect_jetstream
+
+    options = decode_options(JetStreamOptions, config.memory.options, "harness.memory.options")
+    return asyncio.run(inspect_jetstream(options, identity=identity, context=config.nats_context))
+
+
+_CHECK: Final = {"file": _check_file, "jetstream": _check_jetstream}
 _DESCRIBE: Final = {"file": _describe_file, "jetstream": _describe_jetstream}
 _OPEN: Final = {"file": _open_file, "jetstream": _open_jetstream}

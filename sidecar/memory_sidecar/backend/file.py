@@ -5,7 +5,6 @@ run a thread of its own. What isn't a regular file with a legal name is invisibl
 """
 
 import errno
-import hashlib
 import os
 import stat
 import time
@@ -14,6 +13,7 @@ from contextlib import contextmanager
 from typing import Final, NamedTuple
 
 from .. import files
+from ..digest import digest
 from ..store.contract import Entry, Info, Item
 from ..store.document import HEADER_BYTES, UNREADABLE, check_text, parse, parse_description, serialize
 from ..store.errors import (
@@ -25,7 +25,7 @@ from ..store.errors import (
     UnavailableError,
     UnreadableError,
 )
-from ..store.rules import MAX_ENTRY_BYTES, check_capacity, is_key, validate_key, validate_write
+from ..store.rules import MAX_ENTRIES, MAX_ENTRY_BYTES, check_capacity, is_key, validate_key, validate_write
 from ..store.scope import Scope
 from .opened import BackendError, Opened
 
@@ -86,7 +86,7 @@ def open_file(options: FileOptions, identity: str, base: str | None) -> Opened:
             "make it a directory that this user can read and write, or set harness.memory.options.directory"
         ) from error
     resolved = os.path.realpath(directory)
-    fingerprint = "file:" + hashlib.blake2b(os.fsencode(resolved), digest_size=16).hexdigest()
+    fingerprint = "file:" + digest(os.fsencode(resolved))
     return Opened(FileStore(directory, guard=options.require_read_before_update), fingerprint)
 
 
@@ -122,22 +122,23 @@ class FileStore:
         return sorted(items)
 
     def _description(self, directory: int, name: str, now: int, seen: dict[str, tuple["_Stamp", str]]) -> str | None:
-        try:
-            status = os.stat(name, dir_fd=directory, follow_symlinks=False)
-        except FileNotFoundError:
-            return None
         known = self._seen.get(name)
-        if known is not None and known[0] == _stamp(status):
-            seen[name] = known
-            return known[1]
+        if known is not None:
+            try:
+                status = os.stat(name, dir_fd=directory, follow_symlinks=False)
+            except FileNotFoundError:
+                return None
+            if known[0] == _stamp(status):
+                seen[name] = known
+                return known[1]
         try:
-            descriptor = files.open_regular(name, directory)
+            opened = files.open_with_status(name, directory)
         except PermissionError as error:
             raise _closed() from error
-        if descriptor is None:
+        if opened is None:
             return None
+        descriptor, status = opened
         try:
-            status = os.fstat(descriptor)
             description = parse_description(os.read(descriptor, HEADER_BYTES), status.st_size)
             if description is None:
                 os.lseek(descriptor, 0, os.SEEK_SET)
@@ -169,7 +170,7 @@ class FileStore:
             self._require_free(directory, name)
             with files.staged(directory, document) as stage, files.locked(directory):
                 self._require_free(directory, name)
-                check_capacity(_count(directory))
+                _check_room(directory)
                 try:
                     files.publish_new(directory, stage, name)
                 except FileExistsError:
@@ -185,7 +186,7 @@ class FileStore:
             self._require_authority(directory, key, scope)
             with files.staged(directory, document) as stage, files.locked(directory):
                 if not self._require_authority(directory, key, scope):
-                    check_capacity(_count(directory))
+                    _check_room(directory)
                 files.publish_over(directory, stage, name)
             self._make_durable(directory, key, scope)
         if scope is not None:
@@ -279,8 +280,11 @@ def _names(directory: int) -> list[str]:
         ]
 
 
-def _count(directory: int) -> int:
-    return len(_names(directory))
+def _check_room(directory: int) -> None:
+    """Raise `StoreFullError` if there is no room for one more entry. The caller holds the directory's lock."""
+    # Names that are no entries count too at first. Only where that is too many does it matter what each one is.
+    if sum(name.endswith(_SUFFIX) for name in os.listdir(directory)) >= MAX_ENTRIES:
+        check_capacity(len(_names(directory)))
 
 
 def _stored(directory: int, name: str) -> bytes | None:
@@ -336,7 +340,7 @@ def _closed() -> UnreadableError:
 
 
 def _revision(document: bytes) -> str:
-    return hashlib.blake2b(document, digest_size=16).hexdigest()
+    return digest(document)
 
 
 _UNEXPLAINED: Final = (

@@ -57,7 +57,15 @@ from .opened import BackendError, Opened
 if TYPE_CHECKING:
     from nats.aio.client import Client
 
-__all__ = ["JetStreamOptions", "JetStreamStore", "bind", "nesting", "open_jetstream", "resolve_prefix"]
+__all__ = [
+    "JetStreamOptions",
+    "JetStreamStore",
+    "bind",
+    "inspect_jetstream",
+    "nesting",
+    "open_jetstream",
+    "resolve_prefix",
+]
 
 T = TypeVar("T")
 
@@ -185,7 +193,8 @@ async def bind(
     bucket = options.bucket
     api = Api(nc, domain=domain, api_prefix=api_prefix)
     info = await _bind_info(api, bucket, context_name)
-    _check_bucket(bucket, info.config, context_name)
+    for refusal in refusals(bucket, info.config, context_name):
+        raise BackendError(refusal)
     store = JetStreamStore(
         api,
         bucket,
@@ -301,13 +310,58 @@ def _bind_refusal(error: RefusedError, bucket: str, context_name: str | None) ->
     return f'the KV bucket "{bucket}" cannot be used: {error}; check the state of JetStream on the server'
 
 
-def _check_bucket(bucket: str, config: Mapping[str, Any], context_name: str | None) -> None:
-    """Refuse what would lose or refuse memories behind the agents' back."""
+def refusals(bucket: str, config: Mapping[str, Any], context_name: str | None) -> list[str]:
+    """Why a bucket of these settings is refused, with the remedy each; none if it will do.
+
+    Refused is what would lose memories, or refuse to store them, behind the agents' back.
+    """
     context = f" --context {context_name}" if context_name else ""
-    edit = f"nats{context} stream edit KV_{bucket}"
-    for what, remedy in (*_losses(config), *_obstacles(bucket, config)):
-        how = remedy.format(edit=edit, anew=add_command(bucket, context_name))
-        raise BackendError(f'KV bucket "{bucket}" {what}; {how}')
+    edit, anew = f"nats{context} stream edit KV_{bucket}", add_command(bucket, context_name)
+    return [
+        f'KV bucket "{bucket}" {what}; {remedy.format(edit=edit, anew=anew)}'
+        for what, remedy in (*_losses(config), *_obstacles(bucket, config))
+    ]
+
+
+async def inspect_jetstream(
+    options: JetStreamOptions, *, identity: str, context: str | None
+) -> tuple[dict[str, Any], list[str]]:
+    """Bind as a run would, and tell the bucket's state and all that would be refused. Changes nothing.
+
+    Raises:
+        BackendError: there is no connection or no such bucket; the text holds the remedy.
+    """
+    prefix = resolve_prefix(options, identity)
+    try:
+        loaded = nats_context.load(context)
+        nc = await nats_context.connect(loaded)
+    except nats_context.ContextError as error:
+        raise BackendError(str(error)) from error
+    try:
+        api = Api(nc, domain=loaded.jetstream_domain or None, api_prefix=loaded.jetstream_api_prefix or None)
+        info = await _bind_info(api, options.bucket, loaded.name)
+        root = f"$KV.{options.bucket}."
+        stored = await api.info(f"KV_{options.bucket}", ATTEMPT_SECONDS * 2, subjects=root + ">")
+        found = refusals(options.bucket, info.config, loaded.name)
+    except (RefusedError, NoAnswerError) as error:
+        raise BackendError(_UNREACHABLE) from error
+    finally:
+        await nats_context.close(nc)
+    keys = {subject.removeprefix(root) for subject in stored.subjects}
+    ours = {key.removeprefix(prefix + ".") for key in keys if not prefix or key.startswith(prefix + ".")}
+    config = info.config
+    state = {
+        "created": info.created,
+        "replicas": info.replicas,
+        "storage": str(config.get("storage", "file")),
+        "history": int(config.get("max_msgs_per_subject") or 0),
+        "value_cap_bytes": max(0, int(config.get("max_msg_size") or 0)) or None,
+        "keys_here": len(ours),
+        "keys_elsewhere": len(keys) - len(ours),
+        # A key with a dot may be this prefix's own, or the key of an agent whose prefix nests under it.
+        "prefixes_that_may_nest": sorted({key.split(".")[0] for key in ours if "." in key}),
+    }
+    return state, found
 
 
 def _losses(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -1,6 +1,9 @@
 """Show the memory a configuration means: enabled or not, where, with which tools, limits and exposure.
 
-Works offline: no run is started, no directory is made and no broker is asked.
+Works offline: no run is started, no directory is made and no broker is asked. With --check the place is looked at too:
+a broker is asked for the state of its bucket, and what a run would be refused for is named. Nothing is changed.
+
+Exit statuses: 0 all is well; 1 --check found that a run would be refused; 78 the configuration cannot be used.
 """
 
 import argparse
@@ -11,10 +14,11 @@ from typing import Any, Final
 
 from exposure_policy import TOOLS
 
-from ..assemble import Arguments, default_journal_dir, settle
-from ..backend.choose import backend_of, describe
+from ..assemble import Arguments, default_identity, default_journal_dir, settle
+from ..backend.choose import backend_of, check, describe
 from ..backend.opened import BackendError
 from ..lockdown import available
+from ..plain import visible
 from ..store import rules
 from ..tools.catalog import Catalog
 from ..wire.serve import EX_CONFIG, StartError
@@ -25,12 +29,15 @@ __all__ = ["configure", "run"]
 
 def configure(parser: argparse.ArgumentParser) -> None:
     add_options(parser, PLACES)
+    parser.add_argument("--check", action="store_true", help="look at the store too, and say what would be refused")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
 
 
 def run(arguments: argparse.Namespace) -> int:
     try:
         memory = _memory(places(vars(arguments)))
+        if arguments.check:
+            memory["check"] = _check(places(vars(arguments)))
     except (StartError, BackendError) as error:
         print(f"memory-sidecar info: {error}", file=sys.stderr)
         return EX_CONFIG
@@ -40,7 +47,33 @@ def run(arguments: argparse.Namespace) -> int:
         print("Memory")
         for label, value in _rows(memory):
             print(f"  {label:<12} {value}")
-    return 0
+        if arguments.check:
+            _show_check(memory["check"])
+    return 1 if arguments.check and memory["check"]["refused"] else 0
+
+
+def _check(arguments: Arguments) -> dict[str, Any]:
+    """The state of the store, and why a run would be refused there."""
+    config, identity = settle(arguments)
+    if not config.memory.enabled:
+        return {"state": {}, "refused": []}
+    identity = identity or default_identity() or ""
+    try:
+        state, refused = check(config, identity, arguments.store_dir)
+    except BackendError as error:
+        state, refused = {}, [str(error)]
+    return {"state": state, "refused": refused}
+
+
+def _show_check(found: dict[str, Any]) -> None:
+    print("Check")
+    for name, value in found["state"].items():
+        shown = ", ".join(value) or "none seen" if isinstance(value, list) else "none" if value is None else value
+        print(f"  {name.replace('_', ' '):<24} {visible(str(shown))}")
+    for refusal in found["refused"]:
+        print(f"  {'refused':<24} {visible(refusal)}")
+    if not found["refused"]:
+        print("  a run would start here")
 
 
 def _memory(arguments: Arguments) -> dict[str, Any]:

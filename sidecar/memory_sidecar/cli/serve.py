@@ -28,6 +28,8 @@ from .places import PLACES, add_options, places
 if TYPE_CHECKING:
     import argparse
 
+    from ..backend.injected import Injected
+
 __all__ = ["configure", "quick", "run", "serve_harness"]
 
 _EX_USAGE: Final = 64
@@ -68,8 +70,12 @@ def quick(words: Sequence[str]) -> dict[str, str | None] | None:
     return {name.replace("-", "_"): value for name, value in zip(names, values, strict=True)}
 
 
-def serve_harness(options: Mapping[str, str | None]) -> int:
-    """Serve the harness that started this process, and return the exit status."""
+def serve_harness(options: Mapping[str, str | None], injected: Injected | None = None) -> int:
+    """Serve the harness that started this process, and return the exit status.
+
+    `options` are those of the command line, with underscores. A program that brings a store of its own passes it as
+    `injected` (`backend.injected`), and is launched by its harness in place of `memory-sidecar serve`.
+    """
     path = os.environ.pop(TICKET_VARIABLE, "")
     if not path:
         return _refuse(WHO_MAY_START)
@@ -86,7 +92,7 @@ def serve_harness(options: Mapping[str, str | None]) -> int:
     if refused is not None:
         return serve(source, sink, token, _locked(refused))
     try:
-        service = prepare(places(options)).start()
+        service = prepare(places(options), injected).start()
     except StartError as error:
         return serve(source, sink, token, _locked(error))
     _tell_start(service)

@@ -245,7 +245,8 @@ async def _initialize(connection: Connection, token: str) -> None:
         own = "0"
     params = {
         "protocolVersion": _PROTOCOL_VERSION,
-        "capabilities": {"extensions": {EXTENSION: {"ticket": token}}},
+        # Runs are opened by name here, so nobody would use the process's own one, nor read its index.
+        "capabilities": {"extensions": {EXTENSION: {"ticket": token, "default_run": False}}},
         "clientInfo": {"name": "memory_sidecar.harness", "version": own},
     }
     try:

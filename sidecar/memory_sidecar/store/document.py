@@ -114,7 +114,8 @@ def _is_plain(text: str) -> bool:
 def _header(document: bytes) -> tuple[str, int]:
     """The description and the offset of the body; ("", 0 or past the byte order mark) without a header."""
     if plain := _PLAIN_HEADER.match(document):
-        return _stored_form(plain[1].decode()), plain.end()
+        # Its only white space is spaces, and it holds nothing else that the stored form replaces.
+        return _shortened(" ".join(plain[1].decode().split())), plain.end()
     offset = len(_BOM) if document.startswith(_BOM) else 0
     found = _HEADER.match(document, offset)
     if found is not None:
@@ -145,4 +146,8 @@ def _description_in(header: bytes) -> str | None:
 
 
 def _stored_form(description: str) -> str:
-    return one_line(description)[:MAX_DESCRIPTION].rstrip()
+    return _shortened(one_line(description))
+
+
+def _shortened(line: str) -> str:
+    return line[:MAX_DESCRIPTION].rstrip()

@@ -40,30 +40,25 @@ MAX_ENTRY_BYTES: Final = MAX_CONTENT_BYTES + 2 * 4 * MAX_DESCRIPTION + 64
 because YAML may quote and escape what it holds, plus 64 bytes for its fixed lines."""
 
 # Legal NATS KV key characters that are also safe in a filename. The slash is left out so that a key maps
-# to one flat filename; `..` and outer dots are refused below.
-_KEY: Final = re.compile(r"[A-Za-z0-9._=-]+")
+# to one flat filename; a dot stands only between two others, so never outside and never beside another.
+_KEY: Final = re.compile(r"[A-Za-z0-9_=-]+(?:\.[A-Za-z0-9_=-]+)*")
 
+# Compiled when first used, by `re` and its cache: only a write needs them, and they would be a fiftieth of a launch.
 # Line breaks and controls would break a one-line header; noncharacters are not for interchange (Unicode
 # 23.7). YAML has to escape them and the byte order mark, and where it escapes one character it spends ten bytes on
 # every one beyond U+FFFF, past the budget above. Surrogates are refused in what is written, but a hand-edited
 # header can escape one.
-_NOT_TEXT: Final = re.compile(
+_NOT_TEXT: Final = (
     "[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufdd0-\ufdef\ufeff"
     + "".join(chr(plane * 0x10000 + 0xFFFE) + chr(plane * 0x10000 + 0xFFFF) for plane in range(17))
     + "]"
 )
-_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_SURROGATE: Final = "[\ud800-\udfff]"
 
 
 def is_key(text: str) -> bool:
     """Whether `text` is a legal key: `[A-Za-z0-9._=-]`, at most `MAX_KEY`, no outer dot and no `..`."""
-    return (
-        len(text) <= MAX_KEY
-        and _KEY.fullmatch(text) is not None
-        and not text.startswith(".")
-        and not text.endswith(".")
-        and ".." not in text
-    )
+    return len(text) <= MAX_KEY and _KEY.fullmatch(text) is not None
 
 
 def validate_key(key: str) -> None:
@@ -82,7 +77,7 @@ def normalize_description(description: str) -> str:
         InvalidError: it is empty or shows nothing, is longer than `MAX_DESCRIPTION` code points once
             normalised, or holds half of a surrogate pair.
     """
-    if _SURROGATE.search(description):
+    if re.search(_SURROGATE, description):
         raise InvalidError("The description holds a broken character. Send it as valid Unicode text.")
     line = one_line(description)
     if not neutralise(line):
@@ -97,7 +92,7 @@ def normalize_description(description: str) -> str:
 
 def one_line(text: str) -> str:
     """`text` with every line break, control, noncharacter, byte order mark and run of white space as one space."""
-    return " ".join(_NOT_TEXT.sub(" ", text).split())
+    return " ".join(re.sub(_NOT_TEXT, " ", text).split())
 
 
 def validate_write(key: str, description: str, content: str) -> str:
@@ -108,7 +103,7 @@ def validate_write(key: str, description: str, content: str) -> str:
     """
     validate_key(key)
     line = normalize_description(description)
-    if _SURROGATE.search(content):
+    if re.search(_SURROGATE, content):
         raise InvalidError("The content holds a broken character. Send it as valid Unicode text.")
     size = len(content.encode())
     if size > MAX_CONTENT_BYTES:

@@ -30,7 +30,7 @@ from . import messages as m
 from .codec import Splitter, decode, encode
 from .states import Phase, check
 from .stdio import watch_parent
-from .ticket import check_ticket
+from .ticket import check_ticket, wants_default_run
 
 if TYPE_CHECKING:
     from ..telemetry import Served, Telemetry
@@ -49,7 +49,8 @@ _MAX_WAITING: Final = 64 * 1024 * 1024
 
 FINISHES: Final = tuple(reason for reason in REASONS if reason != "suspended")
 
-_READ_SIZE: Final = 1 << 18
+_READ_SIZE: Final = 1 << 16
+"""What a pipe holds at most. A larger buffer would be mapped and unmapped anew for every read."""
 _GRACE: Final = 15.0
 """Seconds for calls in flight to end. A store answers within a few; only a stuck disk or pipe takes all of it."""
 _PIPE_GRACE: Final = 1.0
@@ -391,12 +392,7 @@ class _Session:
             return {}
         try:
             service = self._started
-            lane = self._lanes[service.run] = _Lane(service.run)
-            lane.run = Run(service.run, service.setting)
-            if service.named:
-                lane.run.open()
-                self._has_opened(lane, lane.run)
-            text = service.drive(lane.run.instructions(call.served))
+            opened = self._open_default_run(service, call) if service.named or wants_default_run(params) else {}
         except (StartError, JournalError, RunRefusedError, StoreError) as error:
             log.error("cannot start", reason=error, cause=_cause(error))
             self._turn_away(call, "refused", m.Error(m.REFUSED, str(error)))
@@ -408,9 +404,18 @@ class _Session:
             "protocolVersion": self._version,
             "capabilities": {"tools": {}},
             "serverInfo": {"name": "memory-sidecar", "version": __version__},
-            "instructions": text,
-            "_meta": self._meta(lane.run),
+            **opened,
         }
+
+    def _open_default_run(self, service: Service, call: _Call) -> dict[str, Any]:
+        """Make the process's own run ready, and return what `initialize` tells of it."""
+        lane = self._lanes[service.run] = _Lane(service.run)
+        lane.run = Run(service.run, service.setting)
+        if service.named:
+            lane.run.open()
+            self._has_opened(lane, lane.run)
+        text = service.drive(lane.run.instructions(call.served))
+        return {"instructions": text, "_meta": self._meta(lane.run)}
 
     def _ping(self, _call: _Call, _lane: _Lane) -> dict[str, Any]:
         return {}

@@ -12,9 +12,10 @@ import stat
 from typing import Any, Final
 
 from .. import files
+from ..digest import compare_digest
 from .messages import EXTENSION, MISSING_REQUIRED_CLIENT_CAPABILITY, Error
 
-__all__ = ["TICKET_VARIABLE", "WHO_MAY_START", "TicketError", "check_ticket", "take_ticket"]
+__all__ = ["TICKET_VARIABLE", "WHO_MAY_START", "TicketError", "check_ticket", "take_ticket", "wants_default_run"]
 
 TICKET_VARIABLE: Final = "MEMORY_SIDECAR_TICKET"
 
@@ -76,9 +77,6 @@ def check_ticket(token: str | None, params: dict[str, Any]) -> None:
     Raises:
         Error: it does not. The process must end then.
     """
-    # Imported here: every launch needs it, but only once it has a client.
-    from hmac import compare_digest
-
     presented = _presented(params).encode("utf-8", "surrogatepass")
     expected = (token or "").encode()
     if not (compare_digest(presented, expected) and token):
@@ -90,14 +88,24 @@ def check_ticket(token: str | None, params: dict[str, Any]) -> None:
         )
 
 
+def wants_default_run(params: dict[str, Any]) -> bool:
+    """Whether a harness that presented the ticket wants the process's own run: yes, unless it says no beside it."""
+    return _setting(params).get("default_run") is not False
+
+
 def _presented(params: dict[str, Any]) -> str:
+    ticket: str = _setting(params).get("ticket", "")
+    return ticket
+
+
+def _setting(params: dict[str, Any]) -> dict[str, Any]:
+    """What `initialize` says of the extension: the first place that holds a ticket."""
     capabilities = params.get("capabilities")
     if isinstance(capabilities, dict):
         # SDKs differ in which of the two they let a client set.
         for place in ("extensions", "experimental"):
             settings = capabilities.get(place)
             setting = settings.get(EXTENSION) if isinstance(settings, dict) else None
-            ticket = setting.get("ticket") if isinstance(setting, dict) else None
-            if isinstance(ticket, str):
-                return ticket
-    return ""
+            if isinstance(setting, dict) and isinstance(setting.get("ticket"), str):
+                return setting
+    return {}

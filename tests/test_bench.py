@@ -1,0 +1,66 @@
+"""The benchmark measures what it says: its own contestants, its ratios, its races and its picture."""
+
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import Any
+
+from bench import contestants, measure, races, report
+from bench.measure import Case
+
+
+def test_the_product_and_the_floor_are_measured_in_every_round(tmp_path: Path) -> None:
+    said: list[str] = []
+    racing = [contestants.SidecarOnFiles(), contestants.Floor()]
+    taken = measure.rounds(Case(3, 2048), racing, 2, 2, str(tmp_path), said.append)
+    assert [set(this) for this in taken] == [{"sidecar", "floor"}] * 2
+    for this in taken:
+        ours = this["sidecar"]
+        assert set(ours) == set(measure.OPERATIONS)
+        assert all(value > 0 for values in ours.values() for value in values)
+        assert len(ours["list"]) == 2
+        assert "list" not in this["floor"]
+    assert not any("left out" in word for word in said), said
+
+
+def test_under_the_guard_every_acknowledged_write_survives_every_race(tmp_path: Path) -> None:
+    found = races.race([contestants.GuardedFiles()], 10, 1, str(tmp_path), lambda _: None)
+    assert found == {
+        "sidecar-guard": {name: races.Survival(10, 10) for name in ("pipelined", "two processes", "one note")}
+    }
+
+
+def results(**rounds: list[float]) -> dict[str, Any]:
+    taken = [
+        {who: {"ready": [value]} for who, value in zip(rounds, values, strict=True)}
+        for values in zip(*rounds.values(), strict=True)
+    ]
+    case = {"name": "1024 x 2 KiB", "entries": 1024, "size": 2048, "rounds": taken}
+    return {
+        "labels": {who: f"the {who} & co" for who in rounds},
+        "remarks": {},
+        "cases": [case],
+        "interpreter": [],
+        "prompts": {},
+        "throughput": {},
+        "races": {},
+    }
+
+
+def test_a_ratio_is_taken_within_a_round_so_that_a_busy_machine_disturbs_both_sides() -> None:
+    found = results(**{"sidecar": [1.0, 2.0, 10.0], "server-memory": [4.0, 8.0, 40.0]})
+    assert report.ratio(found["cases"][0], "sidecar", "ready") == (0.25, 0.25, 0.25)
+    assert "ready    at most 0.35  is 0.250 [0.250-0.250]  reached" in report.table(found)
+
+
+def test_a_missed_target_says_so() -> None:
+    found = results(**{"sidecar": [1.0, 1.0], "server-memory": [2.0, 2.0]})
+    assert "is 0.500 [0.500-0.500]  MISSED" in report.table(found)
+
+
+def test_a_peer_without_a_number_has_no_ratio() -> None:
+    assert report.ratio(results(sidecar=[1.0])["cases"][0], "sidecar", "ready") is None
+
+
+def test_the_picture_is_well_formed_whoever_took_part() -> None:
+    for found in (results(sidecar=[1.0]), results(**{"sidecar": [1.0, 2.0], "server-memory": [2.0, 3.0]})):
+        assert ET.fromstring(report.picture(found)).tag.endswith("svg")
