@@ -197,7 +197,7 @@ def _granted(found: Replayed, data: bytes) -> None:
     """By the plainest reading: line by line, the newest word on each key."""
     held: dict[str, str] = {}
     store = ""
-    for line in data.splitlines():
+    for line in data.split(b"\n")[:-1]:
         record = json.loads(line)
         if record["type"] == "scope":
             held = dict(record["keys"])
