@@ -1,0 +1,1 @@
+"""A million calls against one sidecar: `make soak`."""
