@@ -29,6 +29,31 @@ def test_the_four_tools_are_private() -> None:
     assert all(row.expose == ExposeSpec(mcp=False, a2a=False) for row in TABLE)
 
 
+def test_a_spec_is_closed_unless_it_says_otherwise() -> None:
+    assert ExposeSpec() == ExposeSpec(mcp=False, a2a=False) == (False, False)
+
+
+def test_every_row_writes_its_spec_out() -> None:
+    """A default would decide for whoever adds a row, and for whoever reads it."""
+    calls = [node for node in ast.walk(ast.parse((SOURCE / "table.py").read_text())) if isinstance(node, ast.Call)]
+    specs = [call for call in calls if isinstance(call.func, ast.Name) and call.func.id == "ExposeSpec"]
+    assert len(specs) == len(TABLE)
+    for spec in specs:
+        assert [keyword.arg for keyword in spec.keywords] == list(ExposeSpec._fields)
+
+
+def test_a_spec_that_was_built_by_hand_stops_the_process() -> None:
+    halves: list[tuple[bool, ...]] = [(), (False,), (False, False, True)]
+    for half in halves:
+        with pytest.raises((ExposureRefused, ValueError)):
+            load([ToolPolicy("memory_x", False, tuple.__new__(ExposeSpec, half))])
+
+
+def test_a_refusal_is_one_sentence() -> None:
+    refused = ExposureRefused("memory_read", "mcp", "it is private")
+    assert str(refused) == "tool 'memory_read' on surface 'mcp' is refused: it is private"
+
+
 def test_a_tool_without_a_spec_cannot_be_written() -> None:
     with pytest.raises(TypeError, match="expose"):
         ToolPolicy("memory_x", mutates=False)  # type: ignore[call-arg]
