@@ -1,6 +1,7 @@
 """A note as bytes: written and read here, by hand, and by the Go implementation."""
 
 import re
+import sys
 from datetime import UTC, datetime
 
 import pytest
@@ -13,7 +14,7 @@ from memory_sidecar.store import document as module
 from memory_sidecar.store.contract import Entry
 from memory_sidecar.store.document import HEADER_BYTES, check_text, parse, parse_description, serialize
 from memory_sidecar.store.errors import InvalidError, UnreadableError
-from memory_sidecar.store.rules import MAX_ENTRY_BYTES, normalize_description
+from memory_sidecar.store.rules import MAX_CONTENT_BYTES, MAX_ENTRY_BYTES, normalize_description
 
 TEXT = st.text(alphabet=st.characters(codec="utf-8"), max_size=80)
 LOOKS = st.one_of(
@@ -71,7 +72,7 @@ def test_the_header_is_yaml_that_other_readers_take_as_the_same_text(description
 @given(LOOKS)
 def test_the_fast_way_of_writing_equals_the_library(description: str) -> None:
     line = legal(description)
-    if line is not None and module._is_plain(line):
+    if line is not None and module._PLAIN_TEXT.fullmatch(line) and line.lower() not in ("y", "n"):
         by_library = yaml.safe_dump({"description": line}, allow_unicode=True, width=float("inf"))
         assert serialize(line, "").decode() == f"---\n{by_library}---\n\n"
 
@@ -335,3 +336,68 @@ def test_notes_of_the_go_implementation(header: str, description: str) -> None:
     document = f"---\n{header}\n---\n\nThe body.\n".encode()
     assert parse(document) == Entry(description, "The body.\n")
     assert parse_description(document[:HEADER_BYTES], len(document)) == description
+
+
+# What makes it fast, and what other readers rely on
+
+
+def test_plain_words_need_no_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "yaml", None)
+    for description in ("x", "Plain words, with (some) signs; 100%!", "a" * 500):
+        document = serialize(description, "text")
+        assert document == f"---\ndescription: {description}\n---\n\ntext".encode()
+        assert parse(document) == Entry(description, "text")
+        assert parse_description(document[:HEADER_BYTES], len(document)) == description
+    with pytest.raises(ImportError):
+        serialize("a: b", "")
+
+
+@pytest.mark.parametrize("word", ["y", "n", "yes", "no", "on", "off", "true", "false", "null", "YES", "N", "Null"])
+def test_what_a_reader_may_take_for_something_else_is_quoted(word: str) -> None:
+    document = serialize(word, "text")
+    assert document == f"---\ndescription: '{word}'\n---\n\ntext".encode()
+    assert parse(document) == Entry(word, "text")
+
+
+def test_a_header_is_one_line_however_long() -> None:
+    description = "a: b " * 99 + "c"
+    assert serialize(description, "") == f"---\ndescription: '{description}'\n---\n\n".encode()
+
+
+def test_the_c_library_reads_where_it_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    if not hasattr(yaml, "CBaseLoader"):
+        pytest.skip("PyYAML without its C library")
+
+    monkeypatch.setattr(yaml, "BaseLoader", None, raising=False)
+    assert parse(serialize("a: b", "")).description == "a: b"
+
+
+def test_the_header_of_a_long_note_says_enough() -> None:
+    assert HEADER_BYTES >= MAX_ENTRY_BYTES - MAX_CONTENT_BYTES
+    for description in ("plain", "a: b", "\U0001f404: " * 100):
+        document = serialize(description.strip(), "x" * MAX_CONTENT_BYTES)
+        assert parse_description(document[:HEADER_BYTES], len(document)) == description.strip()
+        assert parse_description(document[: document.index(b"\n\n") + 3], len(document)) == description.strip()
+
+
+def test_what_cannot_become_a_header_needs_no_more() -> None:
+    for text in (b"--x", b"--", b"-x", b"x", b"\xef\xbb\xbf--x"):
+        assert parse_description(text, 5000) == (None if text == b"--" else "")
+
+
+def test_damage_before_the_end_of_the_prefix_is_noticed() -> None:
+    for text in (b"xx\xffyyy", b"xx\xffyyyyyyyy"):
+        with pytest.raises(UnreadableError):
+            parse_description(text, 5000)
+    for cut in (b"\xf0", b"\xf0\x9f", b"\xf0\x9f\x90"):
+        assert parse_description(b"xx" + cut, 5000) == ""
+
+
+def test_a_description_that_is_cut_ends_in_a_letter() -> None:
+    written = b"---\ndescription: " + b"a" * 499 + b" b\n---\n"
+    assert parse(written).description == "a" * 499
+    assert parse(written.replace(b"description: ", b"description:  ")).description == "a" * 499
+
+
+def test_what_cannot_be_read_is_listed_as_such() -> None:
+    assert module.UNREADABLE == "(unreadable)"

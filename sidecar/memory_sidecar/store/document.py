@@ -6,7 +6,7 @@
 
     The body, byte for byte.
 
-A real YAML library writes and reads the header. The one exception is decided by `_is_plain`: a line of
+A real YAML library writes and reads the header. The one exception is decided by `_PLAIN`: a line of
 unremarkable ASCII words, which every YAML reader takes as itself; skipping the library there keeps launch
 and listings fast, and a property test holds both ways equal.
 """
@@ -30,7 +30,7 @@ HEADER_BYTES: Final = 4096 + 64
 _PLAIN: Final = r"[A-Za-z](?:[A-Za-z0-9 ,.;()/_+=*!?&%-]*[A-Za-z0-9,.;()/_+=*!?&%-])?"
 _PLAIN_TEXT: Final = re.compile(_PLAIN)
 _PLAIN_HEADER: Final = re.compile(rb"---\ndescription: (" + _PLAIN.encode() + rb")\n---\n\n?")
-# Words that one YAML version or another reads as a boolean or null.
+# Words that one YAML version or another reads as a boolean or null; the library leaves some of them bare.
 _RESERVED: Final = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})
 
 _BOM: Final = b"\xef\xbb\xbf"
@@ -39,8 +39,9 @@ _HEADER: Final = re.compile(rb"---[ \t]*\r?\n(?P<yaml>.*?)^---[ \t]*(?:\r?\n(?:\
 
 def serialize(description: str, content: str) -> bytes:
     """The stored form of a validated write (`rules.validate_write`), at most `rules.MAX_ENTRY_BYTES`."""
-    if _is_plain(description):
-        header = f"description: {description}\n"
+    if _PLAIN_TEXT.fullmatch(description) is not None:
+        quote = "'" if description.lower() in _RESERVED else ""
+        header = f"description: {quote}{description}{quote}\n"
     else:
         import yaml
 
@@ -105,10 +106,6 @@ def _check_size(size: int) -> None:
 
 def _not_text() -> UnreadableError:
     return UnreadableError("This memory is stored, but it is not UTF-8 text. Leave it; its operator must repair it.")
-
-
-def _is_plain(text: str) -> bool:
-    return _PLAIN_TEXT.fullmatch(text) is not None and text.lower() not in _RESERVED
 
 
 def _header(document: bytes) -> tuple[str, int]:
