@@ -12,7 +12,7 @@ from tests.run.test_replay import encoded, history, keys, revisions, steps
 
 from memory_sidecar.run import journal as journaling
 from memory_sidecar.run import records
-from memory_sidecar.run.compact import Meeting, compacted, meetings
+from memory_sidecar.run.compact import MAX_MEETINGS, Meeting, compacted, meetings
 from memory_sidecar.run.journal import Journal, RunBusyError, read_journal, stage_name
 from memory_sidecar.run.records import Record
 from memory_sidecar.run.replay import Replayed, replay
@@ -72,9 +72,28 @@ def test_it_says_what_it_has_forgotten_until_the_end() -> None:
     changes = [records.scope_change(Change("a", str(number), "updated")) for number in range(4)]
     for number, change in enumerate(changes):
         change["time"] = f"t{number}"
-    first = compacted(replayed(encoded([records.meta(run="r", identity="i", tools=[], store="s"), *changes])), 2)
-    assert replayed(first).records[0]["forgotten"] == "t0"
-    assert replayed(compacted(replayed(first), 2)).records[0]["forgotten"] == "t0"
+    first = compacted(replayed(encoded([records.meta(run="r", identity="i", tools=[], store="s"), *changes])), 1)
+    assert replayed(first).records[0]["forgotten"] == "t1"
+    assert replayed(compacted(replayed(first), 1)).records[0]["forgotten"] == "t1"
+
+
+def test_how_much_it_keeps_is_what_is_published() -> None:
+    assert MAX_MEETINGS == 4096
+
+
+@given(st.permutations(["a", "b", "c", "d", "e"]))
+def test_what_is_kept_stays_in_its_order(order: list[str]) -> None:
+    again = records.resumed(tools=["t"], store="s")
+    changes = [records.scope_change(Change(key, "1", "read")) for key in order]
+    written = [records.meta(run="r", identity="i", tools=[], store="s"), again, *changes[:2], again, *changes[2:]]
+    kept = replayed(compacted(replayed(encoded(written)))).records
+    assert [record.get("key", record["type"]) for record in kept] == [
+        "meta",
+        *order[:2],
+        "resumed",
+        *order[2:],
+        "scope",
+    ]
 
 
 def test_a_loss_keeps_what_was_known_before_it() -> None:

@@ -134,6 +134,12 @@ def test_a_number_that_does_not_follow_is_damage() -> None:
             replay(encode(META, 1) + encode(CHANGE, seq))
 
 
+def test_damage_is_told_with_its_line() -> None:
+    with pytest.raises(DamagedError) as caught:
+        replay(encoded([META, META]))
+    assert str(caught.value) == "line 2: meta cannot follow here: the run was running"
+
+
 def test_nothing_yet_is_no_run() -> None:
     assert replay(b"") is None
     assert replay(encode(META, 1)[:-1]) is None

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from memory_sidecar.wire import codec
 from memory_sidecar.wire.codec import MAX_FRAME, Splitter, decode, encode
-from memory_sidecar.wire.messages import PARSE_ERROR, Invalid, Notification, Request
+from memory_sidecar.wire.messages import INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR, Invalid, Notification, Request
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
@@ -76,6 +76,46 @@ def test_a_number_that_json_cannot_say_back_is_refused(number: str) -> None:
 def test_other_numbers_are_what_they_are() -> None:
     found = decode(b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":[1.5,-2e3,1e-999]}}')
     assert found == Request(1, "ping", {"x": [1.5, -2000.0, 0.0]})
+
+
+@pytest.mark.parametrize(
+    ("frame", "message"),
+    [
+        (None, Invalid(None, INVALID_REQUEST, f"the frame is longer than {MAX_FRAME} bytes; send less at a time")),
+        (b"", None),
+        (b" \r", None),
+        (b"[]", Invalid(None, INVALID_REQUEST, "a message is one JSON object; batches are not supported")),
+        (b'{"id":1}', Invalid(1, INVALID_REQUEST, 'a message says "jsonrpc": "2.0"')),
+        (b'{"id":[],"jsonrpc":2.0}', Invalid(None, INVALID_REQUEST, 'a message says "jsonrpc": "2.0"')),
+        (b'{"jsonrpc":"2.0","id":1,"result":{}}', None),
+        (b'{"jsonrpc":"2.0","id":1,"error":{}}', None),
+        (b'{"jsonrpc":"2.0","id":"a"}', Invalid("a", INVALID_REQUEST, "a message names its method")),
+        (b'{"jsonrpc":"2.0","method":1,"result":0}', Invalid(None, INVALID_REQUEST, "a message names its method")),
+        (b'{"jsonrpc":"2.0","method":"m"}', Notification("m", {})),
+        (b'{"jsonrpc":"2.0","method":"m","params":{"a":1}}', Notification("m", {"a": 1})),
+        (b'{"jsonrpc":"2.0","method":"m","params":[1]}', Notification("m", {})),
+        (b'{"jsonrpc":"2.0","method":"m","result":0}', Notification("m", {})),
+        (b'{"jsonrpc":"2.0","method":"m","error":0,"id":2}', Request(2, "m", {})),
+        *(
+            (
+                b'{"jsonrpc":"2.0","id":%s,"method":"m"}' % number,
+                Invalid(None, INVALID_REQUEST, "a request id is text or a whole number"),
+            )
+            for number in (b"null", b"true", b"1.5", b"{}")
+        ),
+        (b'{"jsonrpc":"2.0","id":"","method":"m"}', Request("", "m", {})),
+        (b'{"jsonrpc":"2.0","id":0,"method":"m","params":{"a":1}}', Request(0, "m", {"a": 1})),
+        (b'{"jsonrpc":"2.0","id":3,"method":"m","params":[]}', Invalid(3, INVALID_PARAMS, "params is an object")),
+    ],
+)
+def test_what_a_frame_says(frame: bytes | None, message: object) -> None:
+    found = decode(frame)
+    assert found == message
+    assert type(found) is type(message)
+
+
+def test_nothing_is_sent_that_need_not_be() -> None:
+    assert encode({"a": [1, "\u00e9"], "b": {}}) == b'{"a":[1,"\\u00e9"],"b":{}}\n'
 
 
 @given(envelopes)
