@@ -36,6 +36,9 @@ bench-quick: $(BENCH)/.ready bench/peers/node_modules/.ready ## the same in two 
 soak: $(VENV)/.dev ## a million calls against one sidecar: memory, descriptors, threads and journals stay flat (Linux)
 	$(BIN)/python -m soak
 
+mutants: $(VENV)/.dev ## plant small faults in the code that decides, one at a time: a test must notice, or docs/mutants.md explain
+	$(BIN)/python -m tests.mutation
+
 lint: $(VENV)/.dev ## lint, types and layers alone
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .

@@ -21,6 +21,8 @@ from fuzz.targets import TARGETS
 RUNS: Final = 1_000_000
 LONGEST: Final = 768
 """Bytes in an input. What goes wrong only in longer ones (nesting, size limits) is tried in tests/fuzz."""
+KEPT: Final = 150
+"""Inputs kept of a target, the shortest: more would say little that these do not, and each is a file."""
 HANG: Final = 10
 GROWTH: Final = 24.0
 
@@ -105,9 +107,9 @@ def keep(target: str) -> int:
             if re.fullmatch(r"[0-9a-f]{40}", path.name):
                 path.unlink()
         written = {path.read_bytes() for path in kept.iterdir()}
-        for path in Path(smallest).iterdir():
-            if path.read_bytes() not in written:
-                shutil.copy(path, kept)
+        new = [path for path in Path(smallest).iterdir() if path.read_bytes() not in written]
+        for path in sorted(new, key=lambda path: (path.stat().st_size, path.name))[:KEPT]:
+            shutil.copy(path, kept)
     return len(list(kept.iterdir()))
 
 
