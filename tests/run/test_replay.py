@@ -145,6 +145,6 @@ def test_a_newer_journal_is_called_newer_and_not_damaged(tmp_path: Path) -> None
     record = records.meta(run="r", identity="i", tools=[], store="s")
     (tmp_path / "r.jsonl").write_bytes(records.encode({**record, "version": records.VERSION + 1}, 1))
     journal = Journal(str(tmp_path), "r", meta=lambda: record, snapshot=lambda: records.snapshot({}))
-    with pytest.raises(JournalError, match="newer version.*resume the run with that version") as refused:
+    with pytest.raises(JournalError, match=r"newer version.*resume the run with that version") as refused:
         journal.open()
     assert "damaged" not in str(refused.value)
