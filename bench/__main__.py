@@ -57,7 +57,7 @@ def main() -> int:
     os.makedirs(arguments.results, exist_ok=True)
     name = "quick" if arguments.quick else "full"
     with open(os.path.join(arguments.results, f"{name}.json"), "w", encoding="utf-8") as file:
-        json.dump(results, file, indent=1)
+        json.dump(_rounded(results), file, separators=(",", ":"))
         file.write("\n")
     print(report.table(results))
     if results["cases"]:
@@ -107,6 +107,15 @@ def _measure(
     }
 
 
+def _rounded(value: object) -> object:
+    """Without digits that no clock has."""
+    if isinstance(value, float):
+        return round(value, 7)
+    if isinstance(value, dict):
+        return {name: _rounded(part) for name, part in value.items()}
+    return [_rounded(part) for part in value] if isinstance(value, list | tuple) else value
+
+
 def _compile() -> None:
     """Bytecode for what is launched from a source tree, as an installation makes it for packages."""
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -118,7 +127,7 @@ def _compile() -> None:
 
 def _machine() -> dict[str, object]:
     return {
-        "system": f"{platform.system()} {platform.release()}",
+        "system": f"{platform.system()} {'.'.join(platform.release().split('.')[:2])}",
         "processor": platform.machine(),
         "processors": os.cpu_count(),
         "python": platform.python_version(),

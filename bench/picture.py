@@ -81,10 +81,12 @@ def _ratios(names: Sequence[str], results: Mapping[str, Any]) -> list[str]:
             for at, operation in enumerate(_ROWS):
                 parts += _row(case, operation, names, top + at * step, across)
     parts.append(
-        _text(24, bottom + 36, "Bars: quartiles over rounds. Open triangle: the target. Ours flushes every", grey=True)
+        _text(
+            24, bottom + 36, "Bars: quartiles over rounds. Open triangle: the target. On files, ours flushes", grey=True
+        )
     )
     parts.append(
-        _text(24, bottom + 52, "write to disk; server-memory does not. Libraries are charged no pipe.", grey=True)
+        _text(24, bottom + 52, "each write to disk; server-memory does not. Libraries pay no pipe.", grey=True)
     )
     return parts
 

@@ -82,7 +82,7 @@ class Plan(NamedTuple):
                 running = self._open()
             except BackendError as error:
                 raise StartError(str(error)) from error
-        directories = (*running.directories, self.journal_dir) if memory.enabled else ()
+        directories = (*running.directories, self.journal_dir)  # runs are journaled with no memory too
         ports = running.ports if telemetry is None else (*(running.ports or ()), *telemetry.ports)
         held = lock_down(self.lockdown, directories, ports)
         running.begin()
@@ -115,13 +115,12 @@ def prepare(arguments: Arguments, injected: "Injected | None" = None) -> Plan:
     if not identity:
         raise StartError("there is no identity to keep memories under; set --identity or identity in --config")
     journal_dir = arguments.journal_dir or default_journal_dir(arguments.store_dir)
-    if config.memory.enabled:
-        if injected is None:
-            try:
-                backend_of(config)
-            except BackendError as error:
-                raise StartError(str(error)) from error
-        _make_journal_dir(journal_dir)
+    if config.memory.enabled and injected is None:
+        try:
+            backend_of(config)
+        except BackendError as error:
+            raise StartError(str(error)) from error
+    _make_journal_dir(journal_dir)
     mode = _mode(arguments.lockdown)
     return Plan(config, identity, arguments.store_dir, os.path.abspath(journal_dir), arguments.run, mode, injected)
 

@@ -540,6 +540,6 @@ def _why(context: NatsContext, cause: BaseException | None) -> str:
     if "authorization" in text or "authentication" in text:
         return f"the broker of {name} refused the credentials; check them with: nats --context {context.name} rtt"
     return (
-        f"the broker of {name} cannot be reached within {CONNECT_SECONDS:.0f} seconds; check that it runs, and its "
+        f"the broker of {name} cannot be reached; check that it runs, and its "
         f"url with: nats --context {context.name} rtt"
     )

@@ -80,7 +80,11 @@ def test_saw_answers_who_met_a_note_at_which_revision(cli: Cli, place: Place) ->
     assert saw(cli, place, f"plan@{first}") == everyone[:2]
     assert saw(cli, place, f"plan@{second[:12]}") == everyone[2:]
     assert saw(cli, place, "other") == []
-    assert saw(cli, place, "plan", "--identity", "somebody") == []
+    # Memories are shared: whose run it was decides nothing.
+    assert saw(cli, place, "plan", "--identity", "somebody") == saw(cli, place, "plan")
+    missing = cli("runs", "--saw", "plan", "--store-dir", place.path / "misspelt")
+    assert missing.status == 78
+    assert "there is no journal directory" in missing.err
     assert "No run read it" in cli("runs", "--saw", "other", *place.options).out
     assert "it takes KEY or KEY@REV" in cli("runs", "--saw", "../x", *place.options).err
 

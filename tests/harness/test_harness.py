@@ -339,3 +339,38 @@ def test_a_launch_without_a_default_takes_the_name_of_the_program_that_started_i
     (identity,) = (tmp_path / "memory").iterdir()
     assert (identity / "plan.md").exists()
     assert identity.name not in ("", "python")
+
+
+@pytest.mark.parametrize("content", ["x" * 1_048_600, "\U0001f600" * 90_000], ids=["ascii", "escaped"])
+async def test_arguments_larger_than_a_frame_are_answered_to_the_model(tmp_path: Path, content: str) -> None:
+    async with launch(tmp_path) as memory, memory.run("r") as run:
+        with anyio.fail_after(10):
+            result = await run.call("memory_write", {"key": "k", "description": "d", "content": content})
+        assert result.is_error
+        assert "at most 65536 bytes" in result.text
+        assert (await run.call("memory_list")).structured == {"memories": []}
+
+
+@pytest.mark.parametrize("text", ["identity: a\n", "", "harness: {memory: {enabled: false}}\n"])
+async def test_a_run_opens_where_memory_is_not_enabled(tmp_path: Path, text: str) -> None:
+    config = tmp_path / "memory.yaml"
+    config.write_text(text)
+    async with launch(tmp_path, config=config) as memory:
+        async with memory.run("r") as run:
+            assert (run.tools, run.instructions, run.unsaved) == ([], "", None)
+            with pytest.raises(RequestRefusedError):
+                await run.call("memory_list")
+        async with memory.run("r") as run:
+            assert run.resumed
+
+
+async def test_an_option_that_begins_with_a_dash_is_a_value(tmp_path: Path) -> None:
+    async with launch(tmp_path, identity="-x") as memory, memory.run("r") as run:
+        await run.call("memory_write", {"key": "k", "description": "d", "content": "c"})
+    assert list(tmp_path.rglob("-x/k.md"))
+
+
+async def test_an_option_that_no_process_can_take_is_a_start_error(tmp_path: Path) -> None:
+    with pytest.raises(StartError, match="check the options"):
+        async with launch(tmp_path, identity="a\0b"):
+            pass

@@ -1,6 +1,7 @@
 """Replay: newest wins, a torn tail does not count, and anything else that is wrong is damage."""
 
 import contextlib
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_sidecar.run import records
+from memory_sidecar.run.journal import Journal, JournalError
 from memory_sidecar.run.records import Record, encode
 from memory_sidecar.run.replay import DamagedError, replay
 from memory_sidecar.store.scope import Change, Scope
@@ -143,3 +145,12 @@ def test_damage_is_told_with_its_line() -> None:
 def test_nothing_yet_is_no_run() -> None:
     assert replay(b"") is None
     assert replay(encode(META, 1)[:-1]) is None
+
+
+def test_a_newer_journal_is_called_newer_and_not_damaged(tmp_path: Path) -> None:
+    record = records.meta(run="r", identity="i", tools=[], store="s")
+    (tmp_path / "r.jsonl").write_bytes(records.encode({**record, "version": records.VERSION + 1}, 1))
+    journal = Journal(str(tmp_path), "r", meta=lambda: record, snapshot=lambda: records.snapshot({}))
+    with pytest.raises(JournalError, match=r"newer version.*resume the run with that version") as refused:
+        journal.open()
+    assert "damaged" not in str(refused.value)

@@ -99,6 +99,12 @@ class Api:
         # A broker maps KV subjects under a foreign API prefix to the domain that the prefix leads to.
         self._publish_prefix = "" if self._prefix == "$JS.API" else self._prefix + "."
 
+    @property
+    def checks_prefixes(self) -> bool:
+        """Whether the server can check, as it stores a message, the last one under a whole prefix (2.12 and later)."""
+        version = self._nc.connected_server_version
+        return (version.major, version.minor) >= (2, 12)
+
     async def info(self, stream: str, timeout: float, *, subjects: str | None = None) -> StreamInfo:
         """The stream's configuration and state; with `subjects`, also which subjects matching it exist."""
         found: set[str] = set()

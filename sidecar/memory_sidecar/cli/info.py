@@ -106,7 +106,10 @@ _WHERE_UNKNOWN: Final = {
     "prefix": "the identity",
     "context": "none; set nats_context, or choose one with: nats context select",
 }
-_WHERE_EMPTY: Final = {"prefix": "none; the bucket is flat", "shared": "agents of the same prefix only"}
+_WHERE_EMPTY: Final = {
+    "prefix": "none; the bucket is flat",
+    "shared": "agents of the same, a flat or a nesting prefix; --check looks",
+}
 
 
 def _rows(memory: dict[str, Any]) -> list[tuple[str, str]]:

@@ -89,10 +89,13 @@ def run(arguments: argparse.Namespace) -> int:
         return _prune(arguments, directory, identity)
     if arguments.action == "show":
         return _show(arguments, directory)
-    journals = read_journals(directory, identity)
     if arguments.saw is not None:
-        return _saw(journals, arguments.saw, as_json=arguments.json)
-    return _list(journals, directory, as_json=arguments.json)
+        if not os.path.isdir(directory):
+            # "Nobody saw it" must never be the answer to a misspelt directory.
+            raise Failure(f"there is no journal directory {directory}; check --journal-dir and --store-dir", EX_CONFIG)
+        # Of every identity: a memory may be shared, and a poisoned note is not its author's matter alone.
+        return _saw(read_journals(directory), arguments.saw, as_json=arguments.json)
+    return _list(read_journals(directory, identity), directory, as_json=arguments.json)
 
 
 def journal_directory(arguments: argparse.Namespace) -> str:

@@ -17,7 +17,9 @@ def command_line(command: Sequence[StrPath] | None, **options: StrPath | None) -
     words = [os.fspath(word) for word in command or (sys.executable, "-P", "-m", "memory_sidecar", "serve")]
     for name, value in options.items():
         if value is not None:
-            words += [f"--{name.replace('_', '-')}", os.fspath(value)]
+            option, text = f"--{name.replace('_', '-')}", os.fspath(value)
+            # A value that looks like an option needs the longer form; the sidecar reads the other one faster.
+            words += [f"{option}={text}"] if text.startswith("-") else [option, text]
     return [*words, "--default-identity", _application_name()]
 
 

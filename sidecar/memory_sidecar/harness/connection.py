@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import anyio
 from anyio.abc import Process
@@ -10,7 +10,14 @@ from anyio.abc import Process
 from .errors import RequestRefusedError, SidecarDiedError
 from .tracing import with_trace
 
-__all__ = ["Connection"]
+__all__ = ["MAX_FRAME", "Connection", "FrameTooLargeError"]
+
+MAX_FRAME: Final = 1024 * 1024
+"""Bytes in a frame, newline not counted, that the sidecar reads."""
+
+
+class FrameTooLargeError(RequestRefusedError):
+    """The request is larger than the wire takes; it was not sent."""
 
 
 class _Waiting:
@@ -118,6 +125,9 @@ class Connection:
     async def _send(self, message: dict[str, Any]) -> None:
         assert self._process.stdin is not None  # noqa: S101 - launched with a pipe
         frame = json.dumps(message, separators=(",", ":")).encode() + b"\n"
+        if len(frame) > MAX_FRAME + 1:
+            # The sidecar would not read it, hence could not answer it under its id: the wait would never end.
+            raise FrameTooLargeError(-32600, f"the request is longer than {MAX_FRAME} bytes; send less at a time")
         async with self._writing:
             # A frame that was begun must be finished, or the next one would continue it.
             with anyio.CancelScope(shield=True):

@@ -15,7 +15,7 @@ import anyio
 from anyio.abc import Process
 
 from .command import StrPath, command_line
-from .connection import Connection
+from .connection import Connection, FrameTooLargeError
 from .errors import RequestRefusedError, SidecarDiedError, SidecarError, StartError
 from .ticket import EXTENSION, VARIABLE, ticket
 
@@ -26,6 +26,10 @@ _STOP_SECONDS: Final = 20.0
 """How long a sidecar may take to end once its pipe is closed; it gives calls in flight less than that itself."""
 
 _REFUSED: Final = -32000
+_TOO_LARGE: Final = (
+    "The arguments are larger than a call may be. Nothing was changed. A content has at most 65536 bytes: shorten it, "
+    "or split it over several keys."
+)
 _RUN: Final = "memory-sidecar/run"
 _UNSAVED: Final = "memory-sidecar/unsaved"
 
@@ -85,7 +89,11 @@ class Run:
             SidecarDiedError: the sidecar's process ended; a write may or may not be stored.
         """
         params = {"name": name, "arguments": dict(arguments or {}), "_meta": {_RUN: self.id}}
-        result = ToolResult(await self._connection.request("tools/call", params))
+        try:
+            answer = await self._connection.request("tools/call", params)
+        except FrameTooLargeError:
+            return ToolResult(content=[{"type": "text", "text": _TOO_LARGE}], isError=True)
+        result = ToolResult(answer)
         self.unsaved = result.get("_meta", {}).get(_UNSAVED)
         return result
 
@@ -164,6 +172,8 @@ class MemorySidecar:
                 )
             except OSError as error:
                 raise StartError(f"cannot run {words[0]}: {error.strerror}; check the command") from error
+            except ValueError as error:
+                raise StartError(f"cannot run {words[0]}: {error}; check the options given to launch") from error
             connection = Connection(process)
             try:
                 async with anyio.create_task_group() as tasks:

@@ -15,7 +15,7 @@ from typing import Final
 
 from .. import files
 from .records import Record, encode
-from .replay import DamagedError, Replayed, replay
+from .replay import DamagedError, NewerError, Replayed, replay
 
 __all__ = ["Journal", "JournalError", "RunBusyError", "journal_name", "read_journal", "stage_name"]
 
@@ -125,6 +125,11 @@ class Journal:
     def _adopt(self, descriptor: int, status: os.stat_result) -> Replayed | None:
         try:
             found = replay(files.read_up_to(descriptor, status.st_size))
+        except NewerError as error:
+            raise JournalError(
+                f"the journal {self._path} was written by a newer version, {error}; resume the run with that version, "
+                "or use another run id"
+            ) from error
         except DamagedError as error:
             raise JournalError(
                 f"the journal {self._path} is damaged, {error}; restore it from a copy, "

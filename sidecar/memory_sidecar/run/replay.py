@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from .records import VERSION, Record, RecordError, decode
 
-__all__ = ["DamagedError", "Replayed", "replay"]
+__all__ = ["DamagedError", "NewerError", "Replayed", "replay"]
 
 
 class DamagedError(Exception):
@@ -18,6 +18,10 @@ class DamagedError(Exception):
     def __init__(self, line: int, problem: str) -> None:
         self.line = line
         super().__init__(f"line {line}: {problem}")
+
+
+class NewerError(DamagedError):
+    """A newer version of this program wrote the journal. It is sound, and not for this one to read."""
 
 
 class Replayed(NamedTuple):
@@ -92,6 +96,6 @@ def _check_order(number: int, record: Record, state: str) -> None:
         if record["type"] != "meta":
             raise DamagedError(number, "a journal starts with meta")
         if record["version"] > VERSION:
-            raise DamagedError(number, f"it is of version {record['version']}; this program reads up to {VERSION}")
+            raise NewerError(number, f"it is of version {record['version']}; this program reads up to {VERSION}")
     elif record["type"] not in _LEGAL["running" if state == "running" else "ended"]:
         raise DamagedError(number, f"{record['type']} cannot follow here: the run was {state}")

@@ -1,5 +1,6 @@
 """`memory_read`: one whole memory, its content byte for byte. The only way to earn authority by looking."""
 
+from ..plain import neutralise
 from ..store.contract import Store
 from ..store.errors import KeyNotFoundError, UnreadableError
 from ..store.scope import Scope
@@ -14,7 +15,7 @@ async def _handle(arguments: Arguments, store: Store, scope: Scope) -> Outcome:
         entry = await store.read(key, scope=scope)
     except (KeyNotFoundError, UnreadableError) as refusal:
         return Outcome({"found": False, "key": key, "reason": str(refusal)}, code=refusal.code, cause=refusal)
-    return Outcome({"found": True, "key": key, "description": entry.description, "content": entry.content})
+    return Outcome({"found": True, "key": key, "description": neutralise(entry.description), "content": entry.content})
 
 
 TOOL = Tool(
