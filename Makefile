@@ -60,7 +60,7 @@ lock: $(VENV)/.dev ## renew the locked versions (needs uv: pip install uv)
 		--group build --group bench --extra jetstream pyproject.toml --output-file requirements/bench.txt
 
 clean: ## remove what was set up and built
-	rm -rf $(VENV) .fuzz .mutants $(BENCH) bench/.work bench/peers/node_modules dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .fuzz $(BENCH) bench/.work bench/peers/node_modules dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed; name one: make PYTHON=python3.11 ..." if sys.version_info < (3, 11) else 0)'
