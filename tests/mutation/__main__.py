@@ -7,6 +7,7 @@ must then be explained in docs/mutants.md, by its name. Fails if one isn't, or i
 import argparse
 import os
 import re
+import resource
 import shutil
 import signal
 import sys
@@ -68,6 +69,8 @@ def _begin(module: str, mutant: Mutant) -> tuple[int, Job]:
 def _try(module: str, place: str) -> None:
     """In the fork: run the tests against the changed tree, and end with their status."""
     os.setpgid(0, 0)
+    # A loop without end must not outlive this program either, however that is ended.
+    resource.setrlimit(resource.RLIMIT_CPU, (int(TIMEOUT), int(TIMEOUT)))
     with open(os.devnull, "r+b") as nowhere:
         for descriptor in (0, 1, 2):
             os.dup2(nowhere.fileno(), descriptor)
