@@ -51,6 +51,9 @@ await memory.close();
 const again = await MemorySidecar.launch(command);
 console.log((await again.open("one", { resume: "require" })).scope.keys.k.length);
 await again.close();
+const full = await MemorySidecar.launch([...command, "--identity", "full"]);
+console.log(JSON.parse(await said((await full.open("full")).call("memory_list"))).memories.length);
+await full.close();
 await MemorySidecar.launch(["/nowhere/memory-sidecar"]).catch((error) => console.log(error.message));
 await MemorySidecar.launch([...command, "--config", "none.yaml"]).catch((error) => console.log(error.message));
 """
@@ -63,6 +66,7 @@ TROUBLE_SAID = [
     "MCP error -32000: Connection closed | MCP error -32000: Connection closed",
     "Not connected",
     "32",
+    "1024",
     "spawn /nowhere/memory-sidecar ENOENT",
     "MCP error -32000: cannot read the configuration none.yaml",
 ]
@@ -80,6 +84,10 @@ def test_typescript_harness(tmp_path: Path) -> None:
     assert len(lines) >= len(EXPECTED.splitlines())
     assert "must not happen" not in output
     (copy / "trouble.mjs").write_text(TROUBLE)
+    notes = copy / "state" / "memory" / "full"
+    notes.mkdir(parents=True)
+    for number in range(1024):  # the longest list there can be
+        (notes / f"k{number}.md").write_text("---\ndescription: " + "\U0001f600" * 500 + "\n---\n\n")
     lines = run(["node", "trouble.mjs"], copy).splitlines()
     assert len(lines) == len(TROUBLE_SAID), lines
     assert all(line.startswith(said) for line, said in zip(lines, TROUBLE_SAID, strict=True)), lines

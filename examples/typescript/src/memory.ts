@@ -15,6 +15,8 @@ import * as z from "zod";
 
 /** Bytes in a frame, newline not counted, that the sidecar reads. */
 const MAX_FRAME = 1024 * 1024;
+/** Bytes in an answer: the list of a full memory may need 13 MiB, and the SDK takes 10 unless it is told. */
+const MAX_ANSWER = 16 * 1024 * 1024;
 const TOO_LARGE =
   "The arguments are larger than a call may be. Nothing was changed. A content has at most 65536 bytes: shorten it, " +
   "or split it over several keys.";
@@ -129,7 +131,7 @@ export class MemorySidecar {
       );
       const environment = { ...process.env, MEMORY_SIDECAR_TICKET: ticket } as Record<string, string>;
       const [program = "memory-sidecar", ...args] = command;
-      const transport = new Transport({ command: program, args, env: environment });
+      const transport = new Transport({ command: program, args, env: environment, maxBufferSize: MAX_ANSWER });
       await client.connect(transport);
       return new MemorySidecar(client, transport.pid);
     } finally {
