@@ -2,6 +2,7 @@
 
 import json
 import os
+import runpy
 import signal
 import subprocess
 import sys
@@ -61,9 +62,9 @@ def quote(request: Request) -> str:
     "name",
     ["anthropic_messages", "openai_responses", "openai_chat", "pydantic_ai_toolset", "openai_agents_tools"],
 )
-def test_example(name: str, tmp_path: Path) -> None:
+def test_example(name: str, example: Callable[..., str]) -> None:
     with scripted_model([WRITE], "Noted.", [READ], quote) as model:
-        assert run_example(name, tmp_path, model.environment).splitlines() == ["Noted.", "We deploy on Tuesdays."]
+        assert example(name, **model.environment).splitlines() == ["Noted.", "We deploy on Tuesdays."]
     first, _, second, _ = model.requests
     assert [tool["name"] for tool in first.tools] == TOOLS
     assert "(no notes yet)" in first.system
@@ -74,8 +75,8 @@ def test_example(name: str, tmp_path: Path) -> None:
     ]
 
 
-def test_mcp_example(tmp_path: Path) -> None:
-    assert run_example("mcp_session", tmp_path, {}).splitlines() == [
+def test_mcp_example(example: Callable[..., str]) -> None:
+    assert example("mcp_session").splitlines() == [
         f"Tools: {', '.join(TOOLS)}",
         "Monday: {'written': True, 'key': 'deploy'}",
         "Friday: - deploy: When we deploy",
@@ -88,18 +89,22 @@ def test_an_example_is_short(example: Path) -> None:
     assert len(example.read_text().splitlines()) < 40
 
 
-def run_example(name: str, place: Path, environment: dict[str, str]) -> str:
-    done = subprocess.run(
-        [sys.executable, "-W", "error", str(EXAMPLES / f"{name}.py")],
-        cwd=place,
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert not done.stderr
-    return done.stdout
+@pytest.fixture
+def example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """Runs an example as the program of this process, in which the SDKs are loaded already; what it prints."""
+
+    def run(name: str, **environment: str) -> str:
+        path = str(EXAMPLES / f"{name}.py")
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setattr(sys, "argv", [path])
+        for variable, value in environment.items():
+            monkeypatch.setenv(variable, value)
+        runpy.run_path(path, run_name="__main__")
+        said = capfd.readouterr()
+        assert not said.err
+        return said.out
+
+    return run
 
 
 # --- no SDK is needed where none is used -----------------------------------------------------------------------------
