@@ -9,14 +9,13 @@ The session has one run. `session.instructions` is its system text, and leaving 
 
 from __future__ import annotations
 
-import os
 import sys
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, TextIO
 
 from .command import StrPath, command_line
 from .errors import StartError
-from .ticket import EXTENSION, VARIABLE, ticket
+from .ticket import EXTENSION, launch_environment, ticket
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
@@ -57,9 +56,7 @@ async def memory_session(
     )
     failure: Exception | None = None
     with ticket() as (path, token):
-        server = StdioServerParameters(
-            command=words[0], args=words[1:], env={**(os.environ if env is None else env), VARIABLE: path}
-        )
+        server = StdioServerParameters(command=words[0], args=words[1:], env=launch_environment(path, env))
         try:
             async with (
                 stdio_client(server, errlog or sys.stderr) as (read, write),

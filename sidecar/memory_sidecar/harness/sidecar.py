@@ -4,7 +4,6 @@ Leaving a run's block without a word suspends it; leaving the launch's block clo
 suspends whatever is still open. So no exception loses what a run had earned.
 """
 
-import os
 import uuid
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -17,7 +16,7 @@ from anyio.abc import Process
 from .command import StrPath, command_line
 from .connection import Connection, FrameTooLargeError
 from .errors import RequestRefusedError, SidecarDiedError, SidecarError, StartError
-from .ticket import EXTENSION, VARIABLE, ticket
+from .ticket import EXTENSION, launch_environment, ticket
 
 __all__ = ["MemorySidecar", "Run", "ToolResult"]
 
@@ -168,7 +167,7 @@ class MemorySidecar:
                     stdin=PIPE,
                     stdout=PIPE,
                     stderr=stderr,
-                    env={**(os.environ if env is None else env), VARIABLE: path},
+                    env=launch_environment(path, env),
                 )
             except OSError as error:
                 raise StartError(f"cannot run {words[0]}: {error.strerror}; check the command") from error

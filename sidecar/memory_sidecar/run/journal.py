@@ -225,7 +225,7 @@ class Journal:
         self._settled = self._length
         try:
             self._replace()
-        except (OSError, DamagedError):
+        except (OSError, DamagedError, ImportError):  # the last where the machine has no room for a module either
             with suppress(OSError):
                 os.unlink(self._stage)
 
