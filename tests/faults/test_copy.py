@@ -184,7 +184,7 @@ def spoil_everywhere(
         # Linux closes even when it says EINTR.
         stops = [stop for stop in stops if stop.name and (stop.name != "close" or "EINTR" not in fault)]
     found = []
-    for stop in (tried := stops[first::step]):
+    for stop in (tried := stops[min(first, len(stops) - 1) :: step]):
         wrong, _ = attempt(tmp_path / f"{stop.count}", options, FAULTS[fault](stop.count))
         found += [f"{fault}, call {stop.count}, {stop.name}: {text}" for text in wrong]
     return len(tried), found
