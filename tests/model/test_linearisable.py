@@ -152,6 +152,16 @@ async def test_the_history_of_one_key_is_linearisable(tmp_path: Path, tally: Tal
     judge(*await history_of(config, tmp_path, ROUNDS), tally, "files")
 
 
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_control_overwrites_without_the_guard_are_no_history(tmp_path: Path, tally: Tally) -> None:
+    config = tmp_path / "memory.yaml"
+    config.write_text(CONFIG.replace("true}}}", "false}}}"))
+    last, history = await history_of(config, tmp_path, ROUNDS)
+    with pytest.raises(AssertionError) as caught:
+        check("first", last, history)
+    tally("overwrite one key, no guard", "four writers, SIGKILL", len(history), [str(caught.value)], control=True)
+
+
 @pytest.fixture
 def on_bucket(bucket: Bucket, tmp_path: Path) -> Path:
     path = tmp_path / "memory.yaml"

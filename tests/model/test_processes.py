@@ -89,7 +89,7 @@ LONG = pytest.mark.long
 
 
 @pytest.mark.parametrize("guard", [True, False], ids=["guarded", "unguarded"])
-@pytest.mark.parametrize("examples", [5, pytest.param(60, marks=LONG)])
+@pytest.mark.parametrize("examples", [4, pytest.param(60, marks=LONG)])
 def test_two_processes_on_files(examples: int, guard: bool, tmp_path: Path, tally: Tally) -> None:
     with on_files(tmp_path, guard=guard) as world:
         machine = bound(world, guard=guard, revisions_repeat=True)
@@ -97,7 +97,7 @@ def test_two_processes_on_files(examples: int, guard: bool, tmp_path: Path, tall
 
 
 @pytest.mark.parametrize("guard", [True, False], ids=["guarded", "unguarded"])
-@pytest.mark.parametrize("examples", [5, pytest.param(40, marks=LONG)])
+@pytest.mark.parametrize("examples", [4, pytest.param(40, marks=LONG)])
 def test_two_processes_on_jetstream(examples: int, guard: bool, bucket: Bucket, tmp_path: Path, tally: Tally) -> None:
     with on_bucket(tmp_path, bucket, guard=guard) as world:
         machine = bound(world, guard=guard, revisions_repeat=False)
@@ -113,7 +113,7 @@ def bound(world: World, *, guard: bool, revisions_repeat: bool) -> type[Processe
 
 
 @pytest.mark.parametrize("guard", [True, False], ids=["guarded", "unguarded"])
-@pytest.mark.parametrize("examples", [8, pytest.param(400, marks=LONG)])
+@pytest.mark.parametrize("examples", [4, pytest.param(400, marks=LONG)])
 def test_runs_on_jetstream(examples: int, guard: bool, bucket: Bucket, tally: Tally) -> None:
     """Runs in this process, so that many examples are cheap."""
     play(in_process(bucket, guard=guard, says_guard=guard), examples, 50, tally, "model, runs on JetStream")
