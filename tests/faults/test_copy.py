@@ -241,72 +241,82 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
         yield running
 
 
+class BucketCopy:
+    """Copies of 64 notes to a fresh bucket each, and back to files to look at them."""
+
+    def __init__(self, place: Path, broker: Broker) -> None:
+        contexts = place / "config" / "nats" / "context"
+        contexts.mkdir(parents=True)
+        (contexts / "local.json").write_text(json.dumps({"url": broker.url}))
+        self._env = environment(XDG_CONFIG_HOME=str(place / "config"))
+        self._url = broker.url
+        self._place = place
+        prepare(place)
+        for number in range(60):
+            text = f"---\ndescription: One of many\n---\n\n{LONG_TEXT}{number}"
+            (place / "from" / f"note{number}.md").write_text(text)
+        self._source = self._read_source()
+        self.notes = {name.removesuffix(".md"): expected(text) for name, text in self._source.items()}
+        self._back = place / "back"
+        (place / "back.yaml").write_text(
+            f"identity: copied\nharness: {{memory: {{enabled: true, options: {{directory: '{self._back}'}}}}}}\n"
+        )
+
+    def _read_source(self) -> dict[str, str]:
+        return {path.name: path.read_text() for path in (self._place / "from").iterdir()}
+
+    @property
+    def source_is_untouched(self) -> bool:
+        return self._read_source() == self._source
+
+    def new_bucket(self) -> None:
+        async def make() -> str:
+            async with connected(self._url) as nc:
+                return await add_bucket(nc)
+
+        (self._place / "bucket.yaml").write_text(
+            "identity: copied\nnats_context: local\n"
+            f"harness: {{memory: {{enabled: true, backend: jetstream, options: {{bucket: {asyncio.run(make())}}}}}}}\n"
+        )
+
+    def copy(self, origin: str, target: str, kill_after: float | None = None) -> tuple[int, bytes]:
+        """The exit status (-9 if it was killed before it was done) and what was said."""
+        words = [sys.executable, "-P", "-m", "memory_sidecar", "copy", "--json"]
+        words += ["--from", str(self._place / origin), "--to", str(self._place / target)]
+        with subprocess.Popen(words, env=self._env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
+            if kill_after is not None:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(kill_after)
+                process.kill()
+            said, _ = process.communicate(timeout=60)
+        return process.returncode, said
+
+    def stored(self) -> dict[str, Entry]:
+        shutil.rmtree(self._back, ignore_errors=True)
+        status, said = self.copy("bucket.yaml", "back.yaml")
+        assert status == 0, said
+        return notes(self._back)
+
+
 @pytest.mark.parametrize("kills", [1, pytest.param(60, marks=pytest.mark.long)])
 def test_killed_while_it_copies_to_a_bucket(kills: int, broker: Broker, tmp_path: Path, tally: Tally) -> None:
     """At a moment of chance, since a broker's client has threads and timers: the kernel's calls cannot be counted."""
-    contexts = tmp_path / "config" / "nats" / "context"
-    contexts.mkdir(parents=True)
-    (contexts / "local.json").write_text(json.dumps({"url": broker.url}))
-    env = environment(XDG_CONFIG_HOME=str(tmp_path / "config"))
-    prepare(tmp_path)
-    for number in range(60):
-        (tmp_path / "from" / f"note{number}.md").write_text(
-            f"---\ndescription: One of many\n---\n\n{LONG_TEXT}{number}"
-        )
-    source = {path.name: path.read_text() for path in (tmp_path / "from").iterdir()}
-    copied = {name.removesuffix(".md"): expected(text) for name, text in source.items()}
-    back = tmp_path / "back"
-    (tmp_path / "back.yaml").write_text(
-        f"identity: copied\nharness: {{memory: {{enabled: true, options: {{directory: '{back}'}}}}}}\n"
-    )
-
-    async def make() -> str:
-        async with connected(broker.url) as nc:
-            return await add_bucket(nc)
-
-    def run(origin: str, target: str) -> "subprocess.Popen[bytes]":
-        words = [sys.executable, "-P", "-m", "memory_sidecar", "copy", "--json"]
-        words += ["--from", str(tmp_path / origin), "--to", str(tmp_path / target)]
-        return subprocess.Popen(words, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-
-    wrong: list[str] = []
-    cut = 0
+    copying = BucketCopy(tmp_path, broker)
     chance = random.Random(kills)
-    whole = 1.0
-    for number in range(5 * kills + 10):
-        bucket = asyncio.run(make())
-        (tmp_path / "bucket.yaml").write_text(
-            "identity: copied\nnats_context: local\n"
-            f"harness: {{memory: {{enabled: true, backend: jetstream, options: {{bucket: {bucket}}}}}}}\n"
-        )
-        if cut == kills:
-            break
-        begun = time.monotonic()
-        with run("from.yaml", "bucket.yaml") as killed:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                killed.wait(chance.uniform(0.3, 1.0) * whole)
-            if killed.poll() is None:
-                cut += 1
-                killed.kill()
-            else:
-                whole = time.monotonic() - begun
-        shutil.rmtree(back, ignore_errors=True)
-        for origin, target, at in (
-            ("bucket.yaml", "back.yaml", "after the kill"),
-            ("from.yaml", "bucket.yaml", "again"),
-        ):
-            with run(origin, target) as process:
-                out, err = process.communicate(timeout=60)
-            if process.returncode != 0:
-                wrong.append(f"{number}, {at}: {process.returncode} {out!r} {err!r}")
-        for key, note in notes(back).items():
-            if note != copied[key]:
-                wrong.append(f"{number}: {key} is not whole")
-        shutil.rmtree(back)
-        with run("bucket.yaml", "back.yaml") as process:
-            process.communicate(timeout=60)
-        if notes(back) != copied:
-            wrong.append(f"{number}: run again it does not complete")
-        if {path.name: path.read_text() for path in (tmp_path / "from").iterdir()} != source:
+    wrong: list[str] = []
+    copying.new_bucket()
+    begun = time.monotonic()
+    copying.copy("from.yaml", "bucket.yaml")
+    whole = time.monotonic() - begun
+    done = 0
+    while done < kills:
+        copying.new_bucket()
+        status, _ = copying.copy("from.yaml", "bucket.yaml", kill_after=chance.uniform(0.3, 0.95) * whole)
+        done += status == -9
+        torn = [key for key, note in copying.stored().items() if note != copying.notes[key]]
+        wrong += [f"{key} is not whole" for key in torn]
+        if (again := copying.copy("from.yaml", "bucket.yaml"))[0] != 0 or copying.stored() != copying.notes:
+            wrong.append(f"run again it does not complete: {again}")
+        if not copying.source_is_untouched:
             wrong.append("the source was touched")
-    tally("copy to a bucket", "SIGKILL at some moment", cut, wrong)
+    tally("copy to a bucket", "SIGKILL at some moment", done, wrong)
