@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.broker import Broker, add_bucket, connected, run_broker
+from tests.support.broker import Broker, add_bucket, connected, put, run_broker
 
 from memory_sidecar.backend.broker_thread import BrokerThread
 from memory_sidecar.backend.jetstream import JetStreamOptions, open_jetstream
@@ -37,6 +37,15 @@ class Bucket:
         thread.begin()
         self._opened.append(thread)
         return thread.opened.store
+
+    def put(self, key: str, document: bytes) -> None:
+        """What `nats kv put` does."""
+
+        async def publish() -> None:
+            async with connected(self.broker.url) as nc:
+                await put(nc, self.name, f"model.{key}", document)
+
+        asyncio.run(publish())
 
     def close(self) -> None:
         for thread in self._opened:

@@ -17,6 +17,7 @@ from tests.support.sidecar import RefusedError, Sidecar, launched
 
 from memory_sidecar.backend.choose import run_to_end
 from memory_sidecar.store.contract import Store
+from memory_sidecar.store.document import serialize
 from memory_sidecar.store.errors import KeyNotFoundError
 
 from .machine import KEYS, TEXTS, Machine
@@ -29,7 +30,10 @@ LUCK = st.integers(0, 3)
 
 
 class World:
-    """Two sidecars on the same memory, another writer beside them, and perhaps a broker that can be restarted."""
+    """Two sidecars on the same memory, another writer beside them, and perhaps a broker.
+
+    Such a broker can be restarted, and written to by a program that knows nothing of this product.
+    """
 
     def __init__(
         self,
@@ -38,11 +42,13 @@ class World:
         other: Store,
         *,
         restart: Callable[[], None] | None = None,
+        put: Callable[[str, bytes], None] | None = None,
         env: dict[str, str] | None = None,
     ) -> None:
         self._launch = lambda: launched(base, *arguments, **({"env": dict(env)} if env else {}))
         self.other = other
         self.restart = restart
+        self.put = put
         self.sidecars: list[Sidecar] = []
         self.runs = 0
 
@@ -188,6 +194,14 @@ class Processes(Machine):
         assert self.world.restart is not None
         self.moves["broker killed and started"] += 1
         self.world.restart()
+
+    @precondition(lambda self: self.world.put is not None)
+    @rule(key=KEYS, description=TEXTS, content=TEXTS)
+    def another_program(self, key: str, description: str, content: str) -> None:
+        assert self.world.put is not None
+        self.moves["another program"] += 1
+        self.world.put(key, serialize(description, content))
+        self.put(key, (description, content))
 
     @invariant()
     def processes_live(self) -> None:

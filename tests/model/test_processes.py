@@ -61,7 +61,12 @@ def on_bucket(tmp_path: Path, bucket: Bucket, *, guard: bool = True) -> Iterator
 
     arguments = config(tmp_path, BUCKET.replace("BUCKET", bucket.name), guard)
     with World(
-        tmp_path / "state", arguments, other, restart=restart, env=environment(XDG_CONFIG_HOME=bucket.config_home)
+        tmp_path / "state",
+        arguments,
+        other,
+        restart=restart,
+        put=bucket.put,
+        env=environment(XDG_CONFIG_HOME=bucket.config_home),
     ) as world:
         yield world
 
