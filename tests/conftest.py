@@ -1,6 +1,9 @@
 """What every test may use. Async tests run on both event loops, unless a file says it needs only one."""
 
 import pytest
+from tests.support.tally import pytest_addoption, pytest_terminal_summary, tally
+
+__all__ = ["anyio_backend", "pytest_addoption", "pytest_terminal_summary", "tally"]
 
 # The contract's asserts are in a plain module: let its failures show their values too.
 pytest.register_assert_rewrite("tests.contract.suite")

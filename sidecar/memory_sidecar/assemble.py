@@ -218,7 +218,7 @@ def application_name(words: list[str]) -> str | None:
 def _make_journal_dir(directory: str) -> None:
     try:
         files.make_private_directory(directory)
-        if not os.access(directory, os.R_OK | os.W_OK | os.X_OK):
+        if not files.is_permitted(directory):
             raise PermissionError(13, os.strerror(13))
     except OSError as error:
         raise StartError(

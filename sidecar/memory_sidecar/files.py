@@ -20,6 +20,7 @@ __all__ = [
     "close",
     "create_exclusively",
     "flush",
+    "is_permitted",
     "locked",
     "make_private_directory",
     "open_directory",
@@ -67,6 +68,15 @@ def make_private_directory(path: str) -> None:
         return
     with open_directory(parent) as above:
         flush(above)
+
+
+def is_permitted(path: str) -> bool:
+    """Whether owners and modes let this process change the directory `path`.
+
+    If so and it is refused all the same, the lockdown refuses: it lets in whatever was of that name at the start, and
+    this is another directory, made since.
+    """
+    return os.access(path, os.R_OK | os.W_OK | os.X_OK)
 
 
 @contextmanager

@@ -26,6 +26,7 @@ from tests.support.sidecar import (
     is_gone,
     launched,
     make_ticket,
+    patched,
     until,
 )
 
@@ -514,15 +515,6 @@ def test_the_end_of_the_thread_that_launched_it_is_not_the_end_of_its_parent(tmp
 
 
 # --- what must not reach the wire, and what must not hold it up ------------------------------------------------------
-
-
-def patched(tmp_path: Path, code: str) -> dict[str, str]:
-    """An environment in which `code` runs in the sidecar before anything else."""
-    (tmp_path / "site").mkdir()
-    (tmp_path / "site" / "sitecustomize.py").write_text(code)
-    env = environment()
-    env["PYTHONPATH"] = f"{tmp_path / 'site'}:{env['PYTHONPATH']}"
-    return env
 
 
 def test_a_stray_print_cannot_corrupt_the_wire(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """The operations that faults are injected into, and what must hold afterwards whatever happened."""
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -8,7 +9,7 @@ from typing import NamedTuple
 from memory_sidecar.backend.choose import run_to_end
 from memory_sidecar.backend.file import FileOptions, open_file
 from memory_sidecar.run import journal as journaling
-from memory_sidecar.run.journal import read_journal, stage_name
+from memory_sidecar.run.journal import JournalError, read_journal, stage_name
 from memory_sidecar.run.session import Run, Setting
 from memory_sidecar.tools.catalog import Catalog
 
@@ -44,7 +45,17 @@ def _suspend(run: Run) -> bytes:
 
 def _compact(run: Run) -> bytes:
     journaling._COMPACT_AFTER = -1  # type: ignore[misc] # in the child that is spoiled
+    sys.modules.pop("memory_sidecar.run.compact", None)  # loaded by whoever needs it first, on a machine with faults
     return _call("memory_read", key="note")(run)
+
+
+def _resume(run: Run) -> bytes:
+    again = Run(RUN, run._setting)
+    try:
+        again.open("require")
+    except JournalError:
+        return json.dumps([None, "The run cannot be resumed now.", None]).encode()
+    return json.dumps([{"resumed": again.resumed}, None, again.unsaved]).encode()
 
 
 _NOTE = {"key": "note", "description": "A note: for faults"}
@@ -55,6 +66,7 @@ OPERATIONS = {
     "read": Operation(_call("memory_read", key="note"), OLD, OLD, True),
     "compact": Operation(_compact, OLD, OLD, True),
     "suspend": Operation(_suspend, OLD, OLD, True),
+    "resume": Operation(_resume, OLD, OLD, True),
 }
 
 
@@ -76,6 +88,8 @@ def prepare(name: str, place: Path) -> Run:
             run.end("suspended")
             (place / "runs" / f"{RUN}.jsonl").unlink()
             run = open_run(place)
+    if name == "resume":
+        run.end("suspended")
     return run
 
 

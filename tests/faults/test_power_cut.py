@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from tests.support.tally import Tally
 
 from memory_sidecar import files
 
@@ -71,16 +72,16 @@ def cut_everywhere(name: str, tmp_path: Path) -> tuple[int, list[str]]:
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_power_cut_at_every_call(name: str, tmp_path: Path) -> None:
+def test_power_cut_at_every_call(name: str, tmp_path: Path, tally: Tally) -> None:
     count, wrong = cut_everywhere(name, tmp_path)
-    print(f"{name}: {count} cuts")
-    assert not wrong
+    tally(name, "power cut at each call", count, wrong)
 
 
 @pytest.mark.parametrize("name", ["create", "overwrite", "delete"])
 def test_control_without_flushing_acknowledged_changes_are_lost(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tally: Tally
 ) -> None:
     monkeypatch.setattr(files, "flush", lambda _: None)
-    _, wrong = cut_everywhere(name, tmp_path)
-    assert any("acknowledged change is not there" in text or "neither the old" in text for text in wrong)
+    count, wrong = cut_everywhere(name, tmp_path)
+    lost = [text for text in wrong if "acknowledged change is not there" in text or "neither the old" in text]
+    tally(f"{name} without flushing", "power cut at each call", count, lost, control=True)

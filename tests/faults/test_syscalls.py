@@ -9,6 +9,7 @@ import os
 from pathlib import Path
 
 import pytest
+from tests.support.tally import Tally
 
 from memory_sidecar import files
 
@@ -40,32 +41,35 @@ def calls_of(name: str, tmp_path: Path) -> list[tracer.Stop]:
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_killed_at_every_call(name: str, tmp_path: Path) -> None:
-    for stop in calls_of(name, tmp_path):
+def test_killed_at_every_call(name: str, tmp_path: Path, tally: Tally) -> None:
+    found = []
+    for stop in (stops := calls_of(name, tmp_path)):
         wrong, _ = attempt(
             name, tmp_path / f"{stop.count}", lambda now, at=stop.count: "kill" if now.count == at else None
         )
-        assert not wrong, f"killed before call {stop.count}, {stop.name}"
+        found += [f"killed before call {stop.count}, {stop.name}: {text}" for text in wrong]
+    tally(name, "SIGKILL at each call", len(stops), found)
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
 @pytest.mark.parametrize("code", ERRORS, ids=lambda code: errno.errorcode[code])
-def test_every_call_fails_once(name: str, code: int, tmp_path: Path) -> None:
-    for stop in calls_of(name, tmp_path):
-        if stop.name is None:
-            continue
+def test_every_call_fails_once(name: str, code: int, tmp_path: Path, tally: Tally) -> None:
+    found = []
+    stops = [stop for stop in calls_of(name, tmp_path) if stop.name is not None]
+    for stop in stops:
         wrong, _ = attempt(
             name, tmp_path / f"{stop.count}", lambda now, at=stop.count: code if now.count == at and now.name else None
         )
-        assert not wrong, f"{errno.errorcode[code]} from call {stop.count}, {stop.name}"
+        found += [f"{errno.errorcode[code]} from call {stop.count}, {stop.name}: {text}" for text in wrong]
+    tally(name, f"{errno.errorcode[code]} once at each call", len(stops), found)
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_the_disk_stays_broken_from_any_call_on(name: str, tmp_path: Path) -> None:
+def test_the_disk_stays_broken_from_any_call_on(name: str, tmp_path: Path, tally: Tally) -> None:
     changing = {"write", "pwrite64", "fsync", "link", "linkat", "rename", "renameat", "unlink", "unlinkat", "ftruncate"}
-    for stop in calls_of(name, tmp_path):
-        if stop.name not in changing:
-            continue
+    found = []
+    stops = [stop for stop in calls_of(name, tmp_path) if stop.name in changing]
+    for stop in stops:
         wrong, _ = attempt(
             name,
             tmp_path / f"{stop.count}",
@@ -73,24 +77,30 @@ def test_the_disk_stays_broken_from_any_call_on(name: str, tmp_path: Path) -> No
         )
         # What a broken disk does not let go of can't be swept, and an authority that can't be taken back is no ack.
         wrong = [text for text in wrong if "left behind" not in text]
-        assert not wrong, f"broken from call {stop.count}, {stop.name}"
+        found += [f"broken from call {stop.count}, {stop.name}: {text}" for text in wrong]
+    tally(name, "EIO from each change on", len(stops), found)
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_short_writes_and_interruptions(name: str, tmp_path: Path) -> None:
-    for stop in calls_of(name, tmp_path):
-        for spoil in ("short", errno.EINTR) if stop.name in ("write", "pwrite64") else (errno.EINTR,):
-            if stop.name is None or stop.name == "close":  # Linux closes even when it says EINTR
-                continue
-            wrong, _ = attempt(
-                name,
-                tmp_path / f"{stop.count}-{spoil}",
-                lambda now, at=stop.count, spoil=spoil: spoil if now.count == at and now.name else None,
-            )
-            assert not wrong, f"{spoil} at call {stop.count}, {stop.name}"
+@pytest.mark.parametrize("spoil", ["short", errno.EINTR], ids=["short write", "EINTR"])
+def test_short_writes_and_interruptions(name: str, spoil: int | str, tmp_path: Path, tally: Tally) -> None:
+    found = []
+    # Linux closes even when it says EINTR.
+    spoiled = {"write", "pwrite64"} if spoil == "short" else set(tracer.NAMES.values()) - {"close"}
+    stops = [stop for stop in calls_of(name, tmp_path) if stop.name in spoiled]
+    for stop in stops:
+        wrong, _ = attempt(
+            name,
+            tmp_path / f"{stop.count}",
+            lambda now, at=stop.count: spoil if now.count == at and now.name else None,
+        )
+        found += [f"{spoil} at call {stop.count}, {stop.name}: {text}" for text in wrong]
+    tally(name, "short write" if spoil == "short" else "EINTR once at each call", len(stops), found)
 
 
-def test_control_a_store_that_writes_in_place_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_control_a_store_that_writes_in_place_is_caught(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tally: Tally
+) -> None:
     def in_place(directory: int, stage: str, name: str) -> None:
         data = Path(f"/proc/self/fd/{directory}", stage).read_bytes()
         descriptor = os.open(name, os.O_WRONLY | os.O_TRUNC, dir_fd=directory)
@@ -100,13 +110,16 @@ def test_control_a_store_that_writes_in_place_is_caught(tmp_path: Path, monkeypa
 
     monkeypatch.setattr(files, "publish_over", in_place)
     found = []
-    for stop in calls_of("overwrite", tmp_path):
+    for stop in (stops := calls_of("overwrite", tmp_path)):
         place = tmp_path / f"{stop.count}"
         found += attempt("overwrite", place, lambda now, at=stop.count: "kill" if now.count == at else None)[0]
-    assert any("neither the old nor the new" in text for text in found)
+    torn = [text for text in found if "neither the old nor the new" in text]
+    tally("overwrite in place", "SIGKILL at each call", len(stops), torn, control=True)
 
 
-def test_control_a_journal_written_after_the_reply_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_control_a_journal_written_after_the_reply_is_caught(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tally: Tally
+) -> None:
     monkeypatch.setattr("memory_sidecar.run.session.Run._record", lambda *_: None)
     wrong, _ = attempt("read", tmp_path / "whole", lambda _: None)
-    assert any("authority" in text for text in wrong)
+    tally("read, journaled late", "none", 1, [text for text in wrong if "authority" in text], control=True)

@@ -5,6 +5,7 @@ Moves: several runs call the four tools; another writer changes notes behind the
 every move the tools' answers, the scopes and the journals must be what the model says.
 """
 
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -33,7 +34,16 @@ class Machine(RuleBasedStateMachine):
     revisions_repeat: bool
     """Whether equal notes have equal revisions (files), so that a value that returns is authority again."""
 
+    refusals: tuple[type[Exception], ...] = (RunRefusedError, RunBusyError)
+    """How it is told that a run cannot be opened."""
+    moves: Counter[str]
+    """How often each move was made, over all examples; every subclass has its own."""
+
     runs = Bundle("runs")
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.moves = Counter()
 
     def open_store(self, place: Path) -> Store:
         raise NotImplementedError
@@ -41,23 +51,28 @@ class Machine(RuleBasedStateMachine):
     def drive(self, coroutine: Any) -> Any:
         raise NotImplementedError
 
-    @initialize()
-    def begin(self) -> None:
+    @initialize(target=runs)
+    def begin(self) -> Any:
         self.place = TemporaryDirectory()
         self.store = self.open_store(Path(self.place.name))
         self.other = self.open_store(Path(self.place.name))
         self.notes: dict[str, tuple[Note, int]] = {}
         self.clock = 0
-        self.open: dict[str, Run] = {}
+        self.open: dict[str, Any] = {}
         self.seen: dict[str, dict[str, tuple[Note, int]]] = {}
-        self.ended: set[str] = set()
         self.count = 0
+        return multiple(self.start(), self.start())
 
     def teardown(self) -> None:
         if hasattr(self, "place"):
             for run in self.open.values():
                 run._journal.close()
             self.place.cleanup()
+
+    def new_run(self) -> str:
+        """An id that no run had."""
+        self.count += 1
+        return f"run{self.count}"
 
     # --- what the model says -----------------------------------------------------------------------------------
 
@@ -76,8 +91,8 @@ class Machine(RuleBasedStateMachine):
 
     @rule(target=runs)
     def start(self) -> str:
-        self.count += 1
-        run = f"run{self.count}"
+        run = self.new_run()
+        self.moves["run started"] += 1
         self.seen[run] = {}
         self._open(run, "never")
         return run
@@ -88,9 +103,22 @@ class Machine(RuleBasedStateMachine):
         journals = str(Path(self.place.name) / "runs")
         opened = Run(run, Setting(self.store, "the store", catalog, True, "model", journals))
         opened.open(resume)
+        assert opened.resumed == (resume == "require")
         self.open[run] = opened
 
+    def _leave(self, run: str, how: Any) -> None:
+        left = self.open.pop(run)
+        if how == "killed":
+            left._journal.close()
+        else:
+            left.end(how)
+
+    def _held(self, run: str) -> set[str]:
+        """The keys over which the run has authority."""
+        return set(self.open[run].scope()["keys"])
+
     def _call(self, run: str, tool: str, **arguments: object) -> dict[str, Any]:
+        self.moves[tool] += 1
         answer = self.drive(self.open[run].call(tool, arguments))
         assert answer.unsaved is None
         assert answer.outcome.error is None
@@ -141,6 +169,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule(key=KEYS, description=TEXTS, content=TEXTS, remove=st.booleans())
     def another_writer(self, key: str, description: str, content: str, remove: bool) -> None:
+        self.moves["another writer"] += 1
         try:
             self.drive(self.other.delete(key))
             self.notes.pop(key, None)
@@ -152,21 +181,19 @@ class Machine(RuleBasedStateMachine):
 
     @rule(run=runs, how=st.sampled_from(["suspended", "killed", "error", "budget", "max_iterations"]))
     def leave_and_resume(self, run: str, how: Any) -> None:
-        left = self.open.pop(run)
-        if how == "killed":
-            left._journal.close()
-        else:
-            left.end(how)
-        self._open(run, "require")
-        assert self.open[run].resumed
+        self.moves[f"run left: {how}"] += 1
+        self._leave(run, how)
+        if run not in self.open:  # whoever kills more than one run resumes them all
+            self._open(run, "require")
+        assert self._held(run) == set(self.seen[run])
 
     @rule(target=runs, run=consumes(runs))
     def complete(self, run: str) -> Any:
-        self.open.pop(run).end("completed")
+        self._leave(run, "completed")
         for resume in ("auto", "require", "never"):
             try:
                 self._open(run, resume)
-            except RunRefusedError:
+            except self.refusals:
                 continue
             raise AssertionError("a completed run was opened")
         self.seen.pop(run)
@@ -174,13 +201,13 @@ class Machine(RuleBasedStateMachine):
 
     @rule(run=runs)
     def open_twice(self, run: str) -> None:
-        with pytest.raises(RunBusyError):
+        with pytest.raises(self.refusals, match="is open"):
             self._open(run, "auto")
 
     @invariant()
     def scopes_agree(self) -> None:
-        for run, opened in getattr(self, "open", {}).items():
-            assert set(opened.scope()["keys"]) == set(self.seen[run])
+        for run in getattr(self, "open", {}):
+            assert self._held(run) == set(self.seen[run])
 
 
 def settle(machine: type[Machine], examples: int, steps: int) -> Callable[..., Any]:

@@ -6,19 +6,26 @@ one chain from the first value to the last, and the chain must respect real time
 """
 
 import signal
-import sys
 import time
+from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import anyio
 import pytest
+from tests.support.tally import Tally
 
 from memory_sidecar.harness import MemorySidecar, Run, SidecarDiedError, SidecarError
+
+from .conftest import Bucket
 
 pytestmark = pytest.mark.anyio
 
 WRITERS, ROUNDS = 4, 40
+BUCKET_CONFIG = (
+    "identity: history\nnats_context: local\n"
+    "harness: {memory: {enabled: true, backend: jetstream, options: {bucket: BUCKET}}}\n"
+)
 CONFIG = "identity: history\nharness: {memory: {enabled: true, options: {require_read_before_update: true}}}\n"
 
 
@@ -37,14 +44,19 @@ async def write(run: Run, value: str, overwrite: bool = True) -> dict:
 
 async def attempt(run: Run, value: str, history: list[Overwrite]) -> None:
     """One read-then-overwrite; what was acknowledged, or may have happened, goes into the history."""
-    replaced = (await run.call("memory_read", {"key": "register"})).structured["content"]
+    found = (await run.call("memory_read", {"key": "register"})).structured
+    if not found:
+        return  # the broker is away
+    replaced = found["content"]
     begun = time.monotonic()
     try:
         answer = await write(run, value)
     except SidecarDiedError:
         history.append(Overwrite(replaced, value, begun, float("inf")))
         raise
-    if answer["written"]:
+    if not answer:  # the broker went away; whether in time, nobody can tell
+        history.append(Overwrite(replaced, value, begun, float("inf")))
+    elif answer["written"]:
         history.append(Overwrite(replaced, value, begun, time.monotonic()))
     else:
         assert answer["code"] == "changed"
@@ -74,21 +86,26 @@ def check(first: str, last: str, history: list[Overwrite]) -> int:
     return chain
 
 
-async def test_the_history_of_one_key_is_linearisable(tmp_path: Path) -> None:
-    config = tmp_path / "memory.yaml"
-    config.write_text(CONFIG)
+async def history_of(
+    config: Path, place: Path, rounds: int, disturb: Callable[[], Awaitable[None]] | None = None, **launch: Any
+) -> tuple[str, list[Overwrite]]:
+    """Several sidecars overwrite one key, one of them killed again and again: its last value, and what they did.
+
+    `disturb` is called all the while.
+    """
     history: list[Overwrite] = []
+    launch |= {"config": config, "store_dir": place}
 
     async def writer(name: str, killed: bool) -> None:
         done = 0
-        while done < ROUNDS:
+        while done < rounds:
             try:
                 async with (
-                    MemorySidecar.launch(config=config, store_dir=tmp_path) as memory,
+                    MemorySidecar.launch(**launch) as memory,
                     memory.run(name) as run,
                     anyio.create_task_group() as tasks,
                 ):
-                    while done < ROUNDS:
+                    while done < rounds:
                         done += 1
                         if killed and done % 10 == 0:
                             tasks.start_soon(kill, memory)
@@ -99,16 +116,80 @@ async def test_the_history_of_one_key_is_linearisable(tmp_path: Path) -> None:
     async def kill(memory: MemorySidecar) -> None:
         memory._connection._process.send_signal(signal.SIGKILL)
 
-    async with MemorySidecar.launch(config=config, store_dir=tmp_path) as memory, memory.run("first") as run:
+    async def disturbing(work: Callable[[], Awaitable[None]]) -> None:
+        while True:
+            await work()
+
+    async with MemorySidecar.launch(**launch) as memory, memory.run("first") as run:
         await write(run, "first", overwrite=False)
-    async with anyio.create_task_group() as tasks:
-        for number in range(WRITERS):
-            tasks.start_soon(writer, f"writer{number}", number == 0)
-    async with MemorySidecar.launch(config=config, store_dir=tmp_path) as memory, memory.run("last") as run:
+    async with anyio.create_task_group() as trouble:
+        if disturb is not None:
+            trouble.start_soon(disturbing, disturb)
+        async with anyio.create_task_group() as tasks:
+            for number in range(WRITERS):
+                tasks.start_soon(writer, f"writer{number}", number == 0)
+        trouble.cancel_scope.cancel()
+    async with MemorySidecar.launch(**launch) as memory, memory.run("last") as run:
         last = (await run.call("memory_read", {"key": "register"})).structured["content"]
+    return last, history
+
+
+def judge(last: str, history: list[Overwrite], tally: Tally, where: str) -> None:
     acknowledged = sum(overwrite.ended < float("inf") for overwrite in history)
-    print(f"{acknowledged} overwrites acknowledged, {len(history) - acknowledged} unknown", file=sys.stderr)
-    assert check("first", last, history) >= acknowledged > WRITERS
+    try:
+        assert check("first", last, history) >= acknowledged > WRITERS
+        wrong = []
+    except AssertionError as error:
+        wrong = [str(error)]
+    tally(f"overwrite one key, {where}", "four writers, SIGKILL: acknowledged", acknowledged, wrong)
+    if unknown := len(history) - acknowledged:
+        tally(f"overwrite one key, {where}", "four writers, SIGKILL: nobody was told", unknown)
+
+
+async def test_the_history_of_one_key_is_linearisable(tmp_path: Path, tally: Tally) -> None:
+    config = tmp_path / "memory.yaml"
+    config.write_text(CONFIG)
+    judge(*await history_of(config, tmp_path, ROUNDS), tally, "files")
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_control_overwrites_without_the_guard_are_no_history(tmp_path: Path, tally: Tally) -> None:
+    config = tmp_path / "memory.yaml"
+    config.write_text(CONFIG.replace("true}}}", "false}}}"))
+    last, history = await history_of(config, tmp_path, ROUNDS)
+    with pytest.raises(AssertionError) as caught:
+        check("first", last, history)
+    tally("overwrite one key, no guard", "four writers, SIGKILL", len(history), [str(caught.value)], control=True)
+
+
+@pytest.fixture
+def on_bucket(bucket: Bucket, tmp_path: Path) -> Path:
+    path = tmp_path / "memory.yaml"
+    path.write_text(BUCKET_CONFIG.replace("BUCKET", bucket.name))
+    return path
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+@pytest.mark.parametrize("rounds", [20, pytest.param(400, marks=pytest.mark.long)])
+async def test_the_history_on_a_bucket_is_linearisable(
+    rounds: int, on_bucket: Path, tmp_path: Path, tally: Tally
+) -> None:
+    judge(*await history_of(on_bucket, tmp_path, rounds), tally, "JetStream")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_the_history_on_a_bucket_whose_broker_is_killed(
+    on_bucket: Path, bucket: Bucket, tmp_path: Path, tally: Tally
+) -> None:
+    async def restart() -> None:
+        await anyio.sleep(1.5)  # of work between
+        with anyio.CancelScope(shield=True):
+            await anyio.to_thread.run_sync(bucket.broker.kill)
+            await anyio.to_thread.run_sync(bucket.broker.start)
+
+    last, history = await history_of(on_bucket, tmp_path, 300, restart)
+    judge(last, history, tally, "JetStream, broker killed")
 
 
 def test_the_checker_finds_a_lost_update() -> None:

@@ -52,9 +52,14 @@ def run_python(module: str, commands: Sequence[Sequence[object]]) -> list[str]:
 
 
 def drop_privileges() -> None:
-    """Give up the capabilities that let a superuser ignore file modes. Nothing to do for anyone else."""
+    """Give up the capabilities that let a superuser ignore file modes, for what this process executes too.
+
+    Nothing to do for anyone else.
+    """
     if os.geteuid() == 0:
         libc = ctypes.CDLL(None, use_errno=True)
+        if libc.prctl(28, 1, 0, 0, 0) != 0:  # PR_SET_SECUREBITS, SECBIT_NOROOT: executing wins nothing back
+            raise OSError(ctypes.get_errno(), "securebits")
         header = (ctypes.c_uint32 * 2)(0x20080522, 0)  # _LINUX_CAPABILITY_VERSION_3, this thread
         if libc.capset(header, (ctypes.c_uint32 * 6)()) != 0:
             raise OSError(ctypes.get_errno(), "capset")

@@ -325,3 +325,12 @@ def configured(directory: Path, memory: str) -> tuple[str, str]:
     path = directory / "memory-config.yaml"
     path.write_text(f"harness:\n  memory: {{enabled: true, {memory}}}\n")
     return "--config", str(path)
+
+
+def patched(directory: Path, code: str) -> dict[str, str]:
+    """An environment in which `code` runs in the sidecar before anything else."""
+    site = directory / "site"
+    site.mkdir()
+    (site / "sitecustomize.py").write_text(code)
+    env = environment()
+    return {**env, "PYTHONPATH": f"{site}:{env['PYTHONPATH']}"}

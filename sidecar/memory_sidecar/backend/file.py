@@ -77,7 +77,7 @@ def open_file(options: FileOptions, identity: str, base: str | None) -> Opened:
     try:
         files.make_private_directory(directory)
         with files.open_directory(directory) as opened:
-            if not os.access(directory, os.R_OK | os.W_OK | os.X_OK):
+            if not files.is_permitted(directory):
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
             files.sweep(opened)
     except OSError as error:
@@ -229,7 +229,12 @@ class FileStore:
         except StoreError:
             raise
         except OSError as error:
-            raise UnavailableError(_EXPLANATIONS.get(error.errno or 0, _UNEXPLAINED)) from error
+            raise UnavailableError(self._explained(error)) from error
+
+    def _explained(self, error: OSError) -> str:
+        if error.errno == errno.EACCES and files.is_permitted(self._path):
+            return _REPLACED
+        return _EXPLANATIONS.get(error.errno or 0, _UNEXPLAINED)
 
     @staticmethod
     def _require_free(directory: int, name: str) -> None:
@@ -348,6 +353,13 @@ _UNEXPLAINED: Final = (
 )
 _NO_SPACE: Final = "The memory store has no space left. Nothing was changed; its operator must free space."
 _NO_PERMISSION: Final = "The memory store refused access. Nothing was changed; its operator must permit it."
+_MISSING: Final = (
+    "The memory store is missing. Nothing was changed; its operator must restore it and restart the sidecar."
+)
+_REPLACED: Final = (
+    "The memory store was replaced while in use, and this sidecar may not change the new one. Nothing was changed; "
+    "its operator must restart the sidecar."
+)
 _EXPLANATIONS: Final = {
     errno.ENOSPC: _NO_SPACE,
     errno.EDQUOT: _NO_SPACE,
@@ -355,6 +367,6 @@ _EXPLANATIONS: Final = {
     errno.EACCES: _NO_PERMISSION,
     errno.EPERM: _NO_PERMISSION,
     errno.EROFS: _NO_PERMISSION,
-    errno.ENOENT: "The memory store is missing. Nothing was changed; its operator must restore it.",
+    errno.ENOENT: _MISSING,
     errno.EBUSY: "The memory store is busy: another program holds it. Nothing was changed; try again later.",
 }

@@ -215,9 +215,14 @@ def _told(record: dict[str, Any]) -> tuple[str, str, str, str]:
 
 
 def seen(journals: Sequence[Journaled], sought: Sought) -> list[Sight]:
-    """Every time that a run met the note, oldest first."""
-    found = (sight for journal in journals for sight in sights(journal, sought))
-    return sorted(found, key=lambda sight: sight.time)
+    """Every time that a run met the note, oldest first; within a run as it happened, even if the clock was put back."""
+    found = []
+    for journal in journals:
+        latest = ""
+        for sight in sights(journal, sought):
+            latest = max(latest, sight.time)
+            found.append((latest, sight))
+    return [sight for _, sight in sorted(found, key=lambda placed: placed[0])]
 
 
 def print_sights(found: Sequence[Sight], journals: Sequence[Journaled], sought: Sought) -> None:
@@ -302,5 +307,6 @@ def _prune(arguments: argparse.Namespace, directory: str, identity: str | None) 
 
 def _last_used(directory: str, state: RunState) -> float:
     if state.updated:
-        return datetime.fromisoformat(state.updated).astimezone(UTC).timestamp()
+        # The later of the two: where the clock was put back meanwhile, a run was not last used before it was made.
+        return max(datetime.fromisoformat(one).astimezone(UTC).timestamp() for one in (state.created, state.updated))
     return os.stat(os.path.join(directory, journal_name(state.run)), follow_symlinks=False).st_mtime

@@ -21,7 +21,7 @@ from .. import log
 from ..assemble import lock_down, prepare
 from ..version import __version__
 from ..wire.serve import Service, StartError, serve
-from ..wire.stdio import NotPrivateError, claim
+from ..wire.stdio import PARENT_VARIABLE, NotPrivateError, claim, watch_parent
 from ..wire.ticket import TICKET_VARIABLE, WHO_MAY_START, TicketError, take_ticket
 from .places import PLACES, add_options, places
 
@@ -83,20 +83,21 @@ def serve_harness(options: Mapping[str, str | None], injected: Injected | None =
         source, sink = claim()
     except NotPrivateError as error:
         return _refuse(f"{error}; {WHO_MAY_START}")
+    parent = watch_parent(os.environ.pop(PARENT_VARIABLE, ""))  # early: of one that dies before, only its word tells
     refused = _configure_log(options)
     try:
         token = take_ticket(path)
     except TicketError as error:
         log.warning("the launch ticket cannot be used; every client will be refused", reason=error)
-        return serve(source, sink, None, _locked(StartError("the launch ticket cannot be used")))
+        return serve(source, sink, parent, None, _locked(StartError("the launch ticket cannot be used")))
     if refused is not None:
-        return serve(source, sink, token, _locked(refused))
+        return serve(source, sink, parent, token, _locked(refused))
     try:
         service = prepare(places(options), injected).start()
     except StartError as error:
-        return serve(source, sink, token, _locked(error))
+        return serve(source, sink, parent, token, _locked(error))
     _tell_start(service)
-    return serve(source, sink, token, service)
+    return serve(source, sink, parent, token, service)
 
 
 def _configure_log(options: Mapping[str, str | None]) -> StartError | None:

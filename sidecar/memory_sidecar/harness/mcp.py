@@ -9,7 +9,6 @@ The session has one run. `session.instructions` is its system text, and leaving 
 
 from __future__ import annotations
 
-import os
 import sys
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TextIO, Unpack
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TextIO, Unpack
 from .command import LaunchOptions, StrPath, command_line
 from .connection import MAX_FRAME
 from .errors import START_SECONDS, StartError, start_failed, start_refused
-from .ticket import EXTENSION, VARIABLE, ticket
+from .ticket import EXTENSION, launch_environment, ticket
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
@@ -59,9 +58,7 @@ async def memory_session(
     words = command_line(command, options, run)
     failure: BaseException | None = None
     with ticket() as (path, token):
-        server = StdioServerParameters(
-            command=words[0], args=words[1:], env={**(os.environ if env is None else env), VARIABLE: path}
-        )
+        server = StdioServerParameters(command=words[0], args=words[1:], env=launch_environment(path, env))
         try:
             async with (
                 stdio_client(server, errlog or sys.stderr) as (read, write),

@@ -4,7 +4,6 @@ Leaving a run's block without a word suspends it; leaving the launch's block clo
 suspends whatever is still open. So no exception loses what a run had earned.
 """
 
-import os
 import uuid
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -25,7 +24,7 @@ from .errors import (
     start_failed,
     start_refused,
 )
-from .ticket import EXTENSION, VARIABLE, ticket
+from .ticket import EXTENSION, launch_environment, ticket
 
 __all__ = ["MemorySidecar", "Run", "ToolResult"]
 
@@ -173,7 +172,7 @@ class MemorySidecar:
                     stdin=PIPE,
                     stdout=PIPE,
                     stderr=stderr,
-                    env={**(os.environ if env is None else env), VARIABLE: path},
+                    env=launch_environment(path, env),
                     start_new_session=True,
                 )
             except OSError as error:

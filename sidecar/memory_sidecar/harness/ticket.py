@@ -2,16 +2,19 @@
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Final
 
 from .errors import StartError
 
-__all__ = ["EXTENSION", "VARIABLE", "ticket"]
+__all__ = ["EXTENSION", "launch_environment", "ticket"]
 
-VARIABLE: Final = "MEMORY_SIDECAR_TICKET"
+_TICKET: Final = "MEMORY_SIDECAR_TICKET"
 """The environment variable that carries the ticket's path to the sidecar."""
+
+_PARENT: Final = "MEMORY_SIDECAR_PARENT"
+"""The one that says whose child the sidecar is: should this process die before it has looked, it ends all the same."""
 
 EXTENSION: Final = "memory-sidecar/harness"
 """The capability under which `initialize` presents the token: `{"ticket": token}`."""
@@ -42,6 +45,15 @@ def ticket() -> Iterator[tuple[str, str]]:
     finally:
         with suppress(FileNotFoundError):
             os.unlink(path)
+
+
+def launch_environment(path: str, env: Mapping[str, str] | None) -> dict[str, str]:
+    """The environment of a sidecar that is to use the ticket at `path`: beside that, `env` or this process's own."""
+    surroundings = {**(os.environ if env is None else env), _TICKET: path}
+    surroundings.pop(_PARENT, None)  # whoever launched this process is not the one to watch
+    with suppress(OSError):  # where the system has no such names, nothing is said
+        surroundings[_PARENT] = f"{os.getpid()}@{os.readlink('/proc/self/ns/pid')}"
+    return surroundings
 
 
 def _unwritable(error: OSError) -> StartError:

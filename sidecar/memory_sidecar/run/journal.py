@@ -162,10 +162,10 @@ class Journal:
         if problem is not None and problem.errno in (errno.EBUSY, errno.EEXIST):
             raise self._busy() from problem
         if problem is not None and problem.errno not in _FULL:
-            raise JournalError(
-                f"cannot write the journal {self._path}: {problem.strerror}; "
-                "make its directory one that this user can write, or set --journal-dir"
-            ) from problem
+            what = self._lost_directory(problem) or (
+                f"{problem.strerror}; make its directory one that this user can write, or set --journal-dir"
+            )
+            raise JournalError(f"cannot write the journal {self._path}: {what}") from problem
 
     def append(self, records: Sequence[Record], *, durable: bool = False) -> None:
         """Add `records`, and all that wait, in order. If the disk does not take them, they wait (`unsaved`).
@@ -185,15 +185,31 @@ class Journal:
                 self._compact()
 
     @property
+    def is_lost(self) -> bool:
+        """Whether somebody removed the file under its holder. The next append makes it anew, or tells why it can't."""
+        try:
+            return self._descriptor is not None and os.fstat(self._descriptor).st_nlink == 0
+        except OSError:
+            return False  # nobody knows; the next append will meet the same trouble, and tell
+
+    @property
     def unsaved(self) -> str | None:
         """Why the last append did not reach the file, without a path; None if it did."""
         if self._problem is None:
             return None
-        return self._problem.strerror or "the write failed"
+        return self._lost_directory(self._problem) or self._problem.strerror or "the write failed"
+
+    def _lost_directory(self, problem: OSError) -> str | None:
+        """What to do, if the trouble is that the directory is not the one any more in which this process may write."""
+        if problem.errno == errno.EACCES and not os.path.isdir(self._directory):
+            return "the journal directory is missing; restore it and restart the sidecar"
+        if problem.errno == errno.EACCES and files.is_permitted(self._directory):
+            return "the journal directory was replaced while in use; restart the sidecar"
+        return None
 
     def _write(self, durable: bool) -> None:
         descriptor = self._descriptor
-        if descriptor is None or os.fstat(descriptor).st_nlink == 0:
+        if descriptor is None or self.is_lost:
             descriptor = self._create()
         if self._torn:
             os.ftruncate(descriptor, self._length)
@@ -225,7 +241,7 @@ class Journal:
         self._settled = self._length
         try:
             self._replace()
-        except (OSError, DamagedError):
+        except (OSError, DamagedError, ImportError):  # the last where the machine has no room for a module either
             with suppress(OSError):
                 os.unlink(self._stage)
 

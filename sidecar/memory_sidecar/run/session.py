@@ -179,7 +179,7 @@ class Run:
         return TracedStore(self._setting.store, served)
 
     def _record(self, changes: list[Record]) -> None:
-        if changes or self._journal.unsaved:
+        if changes or self._journal.unsaved or self._journal.is_lost:
             self._journal.append(changes)
 
     def _snapshot(self) -> Record:

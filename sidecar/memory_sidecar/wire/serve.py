@@ -29,7 +29,7 @@ from ..version import __version__
 from . import messages as m
 from .codec import Splitter, decode, encode
 from .states import Phase, check
-from .stdio import watch_parent
+from .stdio import Parent
 from .ticket import check_ticket, wants_default_run
 
 if TYPE_CHECKING:
@@ -122,19 +122,22 @@ class _Lane:
             job()
 
 
-def serve(source: int, sink: int, token: str | None, service: Service | StartError) -> int:
-    """Serve one harness until it leaves, and return the exit status.
+def serve(source: int, sink: int, parent: Parent, token: str | None, service: Service | StartError) -> int:
+    """Serve one harness until it leaves or `parent` dies, and return the exit status.
 
     `token` is the launch ticket's, or None if it could not be used: then every client is refused. A `StartError`
     in place of a service is what the holder of the ticket is answered.
     """
-    return _Session(source, sink, token, service).serve()
+    return _Session(source, sink, parent, token, service).serve()
 
 
 class _Session:
-    def __init__(self, source: int, sink: int, token: str | None, service: Service | StartError) -> None:
+    def __init__(
+        self, source: int, sink: int, parent: Parent, token: str | None, service: Service | StartError
+    ) -> None:
         self._source = source
         self._sink = sink
+        self._parent = parent
         self._token = token
         self._service = service
         self._phase = Phase.NEW
@@ -159,14 +162,16 @@ class _Session:
             signal.signal(number, lambda *_: self._end(0))
         signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
         self._control = _Lane(None)
-        parent, orphaned = watch_parent()
+        parent = self._parent
+        patience = None if parent.descriptors else 1000
         poll = select.poll()
-        poll.register(self._wake_read, select.POLLIN)
-        if parent is not None:
-            poll.register(parent, select.POLLIN)
+        for descriptor in (self._wake_read, *parent.descriptors):
+            poll.register(descriptor, select.POLLIN)
         splitter = Splitter()
         frames: deque[bytes | None] = deque()
         listening = False
+        if parent.is_gone():
+            self._end(0)
         while self._exit is None:
             want = not frames and not self._held and self._waiting < _MAX_WAITING
             if want and not listening:
@@ -174,10 +179,10 @@ class _Session:
             elif listening and not want:
                 poll.unregister(self._source)
             listening = want
-            ready = {descriptor for descriptor, _ in poll.poll(None if parent is not None else 1000)}
+            ready = {descriptor for descriptor, _ in poll.poll(patience)}
             if self._wake_read in ready:
                 os.read(self._wake_read, 4096)
-            if parent in ready or (parent is None and orphaned()):
+            if not ready.isdisjoint(parent.descriptors) or parent.is_gone():
                 self._end(0)
             elif self._source in ready:
                 frames.extend(splitter.feed(self._read()))

@@ -7,8 +7,12 @@ could reach by a name (a terminal, a FIFO, a network or named socket) is refused
 import os
 import stat
 from collections.abc import Callable
+from typing import Final, NamedTuple
 
-__all__ = ["NotPrivateError", "claim", "watch_parent"]
+__all__ = ["PARENT_VARIABLE", "NotPrivateError", "Parent", "claim", "watch_parent"]
+
+PARENT_VARIABLE: Final = "MEMORY_SIDECAR_PARENT"
+"""The environment variable in which a harness may say which process it is."""
 
 
 class NotPrivateError(Exception):
@@ -66,17 +70,40 @@ def _is_unnamed_pair(descriptor: int) -> bool:
             return False
 
 
-def watch_parent() -> tuple[int | None, Callable[[], bool]]:
-    """A descriptor that turns readable when the parent process dies, and a test whether it has.
+class Parent(NamedTuple):
+    """Whose child this process is."""
+
+    descriptors: tuple[int, ...]
+    """Each turns readable when a process dies that this one depends on; none where the system has no such thing."""
+    is_gone: Callable[[], bool]
+
+
+def watch_parent(named: str = "") -> Parent:
+    """Watch the process that launched this one, from now on, and the harness that `named` names.
 
     A pidfd tells of the process, not of the thread that started this one; and it tells even while another process
-    holds the pipe open. Without it (None) the caller polls the test.
+    holds the pipe open. Without it the caller polls `is_gone`.
+
+    A parent that died before this was called left no trace: the system names another one in its place. So a harness may
+    say who it is, as `PID@NAMESPACE`, the latter as `/proc/self/ns/pid` reads, since a number means nothing elsewhere.
     """
     parent = os.getppid()
-    descriptor: int | None = None
-    if hasattr(os, "pidfd_open"):
+    descriptors = []
+    dead = False
+    for pid in {parent, _named(named) or parent}:
         try:
-            descriptor = os.pidfd_open(parent)
-        except OSError:
-            descriptor = None  # the parent is gone already, or this kernel or sandbox has none
-    return descriptor, lambda: os.getppid() != parent
+            descriptors.append(os.pidfd_open(pid))
+        except ProcessLookupError:
+            dead = True
+        except (AttributeError, OSError, OverflowError):
+            pass  # this system or sandbox has none; or the parent is outside of this process's namespace
+    return Parent(tuple(descriptors), lambda: dead or os.getppid() != parent)
+
+
+def _named(text: str) -> int | None:
+    """The process that the harness says it is; None if it doesn't, or says so in another namespace."""
+    number, _, namespace = text.partition("@")
+    try:
+        return int(number) if number.isdecimal() and namespace == os.readlink("/proc/self/ns/pid") else None
+    except (OSError, ValueError):
+        return None
