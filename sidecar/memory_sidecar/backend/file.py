@@ -175,7 +175,7 @@ class FileStore:
                     files.publish_new(directory, stage, name)
                 except FileExistsError:
                     raise _taken(directory, name) from None
-            self._make_durable(directory, key, scope)
+            self._make_durable(directory, key, scope, document)
         if scope is not None:
             scope.grant(key, _revision(document), "created")
 
@@ -188,7 +188,7 @@ class FileStore:
                 if not self._require_authority(directory, key, scope):
                     _check_room(directory)
                 files.publish_over(directory, stage, name)
-            self._make_durable(directory, key, scope)
+            self._make_durable(directory, key, scope, document)
         if scope is not None:
             scope.grant(key, _revision(document), "updated")
 
@@ -197,14 +197,16 @@ class FileStore:
         name = key + _SUFFIX
         with self._directory() as directory:
             with files.locked(directory):
-                existed = _readable(directory, name) is not None
-                if existed:
+                document = _readable(directory, name)
+                if document is not None:
                     os.unlink(name, dir_fd=directory)
-            if existed:
-                self._make_durable(directory, key, scope)
-        if scope is not None and (existed or scope.revision(key) is not None):
-            scope.drop(key, "deleted")
-        return existed
+            if document is not None:
+                self._make_durable(directory, key, scope, document)
+        if scope is not None and document is not None:
+            scope.drop(key, "deleted", _revision(document))
+        elif scope is not None and scope.revision(key) is not None:
+            scope.drop(key, "stale")
+        return document is not None
 
     async def delete_revision(self, key: str, revision: str) -> bool:
         validate_key(key)
@@ -216,7 +218,7 @@ class FileStore:
                 if same:
                     os.unlink(name, dir_fd=directory)
             if same:
-                self._make_durable(directory, key, None)
+                self._make_durable(directory, key, None, b"")
         return same
 
     @contextmanager
@@ -251,13 +253,13 @@ class FileStore:
         return current is not None
 
     @staticmethod
-    def _make_durable(directory: int, key: str, scope: Scope | None) -> None:
-        """Flush the directory. The change is visible already, so a failure leaves its outcome open."""
+    def _make_durable(directory: int, key: str, scope: Scope | None, document: bytes) -> None:
+        """Flush the directory. `document` came or went visibly already, so a failure leaves the outcome open."""
         try:
             files.flush(directory)
         except OSError as error:
             if scope is not None:
-                scope.drop(key, "stale")
+                scope.drop(key, "unknown", _revision(document))
             raise OutcomeUnknownError from error
 
 
