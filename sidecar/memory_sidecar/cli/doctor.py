@@ -311,12 +311,7 @@ def _journals(given: Arguments, run_id: str | None) -> Checks:
     yield _Check("journal", "ok", f"runs: {shown or 'none yet'}")
     for journal in found:
         if journal.problem:
-            yield _Check(
-                "journal",
-                "wrong",
-                f"the journal of run {journal.run} is {journal.problem}",
-                "restore it from a copy, or remove it: memory-sidecar runs prune --state damaged",
-            )
+            yield _Check("journal", "wrong", f"the journal of run {journal.run} {journal.problem}", journal.remedy)
     if run_id is not None:
         yield _run(run_id, states)
 
@@ -325,6 +320,8 @@ _CANNOT_OPEN: Final[dict[str, tuple[str, str]]] = {
     "open": ("is open in another process", "end that one first, or use another run id"),
     "completed": ("has completed and cannot go on", "use another run id"),
     "damaged": ("has a damaged journal", "see the line above"),
+    "newer": ("was left by a newer version", "see the line above"),
+    "blocked": ("has no file for a journal", "see the line above"),
 }
 
 

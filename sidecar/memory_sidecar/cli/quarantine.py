@@ -8,8 +8,8 @@ The copy is on disk before the note is removed, and only the very revision that 
 file: memory-sidecar import reads it too. The directory is quarantine under --store-dir, else in the user's state
 directory; no model can reach it.
 
-The answer names the runs that met the note. A run that is open now may still remember what it read, and descriptions
-were also shown by listings and the index, which are not recorded.
+The answer names the runs that met the note, and those that were shown all descriptions in the index or by memory_list,
+as runs --saw does. A run that is open now may still remember what it saw.
 
 Exit statuses: 0 done; 1 there is no such note, it cannot be read, or it cannot be put back; 64 wrong usage; 78 the
 configuration, the memory or a directory cannot be used.
@@ -35,7 +35,7 @@ from .memory import Memory, opened
 from .places import PLACES, add_options, places
 from .portable import Note, encode
 from .report import add_json, moment, on_terminal, print_json, print_table, shown_revision
-from .runs import journal_directory, print_sights, seen
+from .runs import journal_directory, listed, print_sights, seen
 from .show import unreadable
 from .transfer import put
 
@@ -95,7 +95,7 @@ def _quarantine(arguments: argparse.Namespace, directory: str) -> int:
         path, entry, revision = _move(memory, key, arguments.reason, directory)
     sought = Sought(key, None)
     journals = [
-        one for one in read_journals(journal_directory(arguments)) if one.problem or one.store == memory.fingerprint
+        one for one in read_journals(journal_directory(arguments)) if one.problem or memory.fingerprint in one.stores
     ]
     found = seen(journals, sought)
     if arguments.json:
@@ -106,6 +106,7 @@ def _quarantine(arguments: argparse.Namespace, directory: str) -> int:
                 "description": entry.description,
                 "file": path,
                 "seen": [sight._asdict() for sight in found],
+                "listed": [one._asdict() for one in listed(journals, memory.fingerprint)],
                 "complete": is_complete(journals, sought),
             }
         )
@@ -113,8 +114,9 @@ def _quarantine(arguments: argparse.Namespace, directory: str) -> int:
     print(f"{key} at revision {shown_revision(revision)} is quarantined in {visible(path, lines=False)}")
     print(f"to put it back: memory-sidecar quarantine --restore {key}, with the same options")
     print("\nRuns that met this note:")
-    print_sights(found, journals, sought)
-    if any(journal.state == "open" and journal.run in {sight.run for sight in found} for journal in journals):
+    print_sights(found, journals, sought, memory.fingerprint)
+    met = {sight.run for sight in found} | {one.run for one in listed(journals, memory.fingerprint)}
+    if any(journal.state == "open" and journal.run in met for journal in journals):
         print("\nOpen runs may still remember it; end them, if that matters.")
     return 0
 

@@ -265,11 +265,15 @@ class Journal:
             self.close()
             self._waiting.insert(0, self._snapshot())
         files.make_private_directory(self._directory)
-        descriptor = files.create_exclusively(self._path, None)
-        if not files.try_lock(descriptor, patience=_LOOK):
-            # Another process found the file before this one had locked it, and holds the run now.
-            files.close(descriptor)
-            raise BlockingIOError(errno.EBUSY, os.strerror(errno.EBUSY), self._path)
+        while True:
+            descriptor = files.create_exclusively(self._path, None)
+            if not files.try_lock(descriptor, patience=_LOOK):
+                # Another process found the file before this one had locked it, and holds the run now.
+                files.close(descriptor)
+                raise BlockingIOError(errno.EBUSY, os.strerror(errno.EBUSY), self._path)
+            if os.fstat(descriptor).st_nlink:
+                break
+            files.close(descriptor)  # a person's command removed it, as one without a record: make it again
         self._descriptor, self._length, self._seq, self._settled = descriptor, 0, 1, 0
         self._torn = self._name_flushed = False
         return descriptor
