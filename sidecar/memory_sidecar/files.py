@@ -215,16 +215,18 @@ def publish_over(directory: int, stage: str, name: str) -> None:
     os.rename(stage, name, src_dir_fd=directory, dst_dir_fd=directory)
 
 
-def try_lock(descriptor: int, *, patience: float = 0.0) -> bool:
+def try_lock(descriptor: int, *, patience: float = 0.0, shared: bool = False) -> bool:
     """Take the advisory lock of an open file; False if another still holds it after `patience` seconds.
 
-    The kernel releases it with its holder, however that dies.
+    The kernel releases it with its holder, however that dies. With `shared` others may hold it so too: for who only
+    looks whether somebody holds it alone.
     """
+    kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
     pause = 0.0002
     deadline = time.monotonic() + patience
     while True:
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
             return True
         except BlockingIOError:
             if time.monotonic() >= deadline:

@@ -19,6 +19,7 @@ import anyio
 import pytest
 
 from memory_sidecar.harness import MemorySidecar, Run, StartError
+from memory_sidecar.store.rules import MAX_ENTRY_BYTES
 
 from .conftest import PROGRAM, Cli, Done, Place, environment
 
@@ -345,5 +346,26 @@ def test_doctor_sees_what_is_open_to_others_and_what_is_no_note(cli: Cli, place:
     done = cli("doctor", *place.options)
     assert f"chmod 700 {place.notes}" in done.out
     assert "README.txt" in done.out
-    assert "broken cannot be read" in done.out
+    assert "broken: This memory is stored, but it is not UTF-8 text" in done.out
     assert done.status == 1
+
+
+def test_doctor_reads_every_note_as_a_run_would(cli: Cli, place: Place) -> None:
+    place.write("fine")
+    header = b"---\ndescription: fine to list\n---\n\n"
+    (place.notes / "body.md").write_bytes(header + b"x" * 5000 + b"\xff")
+    (place.notes / "large.md").write_bytes(header + b"x" * MAX_ENTRY_BYTES)
+    closed = os.geteuid() != 0
+    if closed:
+        (place.notes / "closed.md").write_bytes(header)
+        (place.notes / "closed.md").chmod(0)
+    bad = {"body", "large"} | ({"closed"} if closed else set())
+    done = cli("doctor", *place.options)
+    assert done.status == 1
+    assert {line.split(": ")[0].split()[-1] for line in done.out.splitlines() if "is stored, but" in line} == bad
+    assert all(f"-> look at {place.notes}/{key}.md, and mend it or move it away" in done.out for key in bad)
+    assert json.loads(cli("info", "--check", "--json", *place.options).out)["memory"]["check"]["state"] == {
+        "notes": 1 + len(bad),
+        "unreadable": len(bad),
+        "directory": "is there",
+    }

@@ -67,23 +67,28 @@ def resolve_directory(options: FileOptions, identity: str | None, base: str | No
     return os.path.abspath(os.path.join(base or "", relative))
 
 
-def open_file(options: FileOptions, identity: str, base: str | None) -> Opened:
+def open_file(options: FileOptions, identity: str, base: str | None, *, read_only: bool = False) -> Opened:
     """Make the directory if needed, sweep what dead writers left, and return the store.
 
+    With `read_only` a directory that is there is left as it is: it only has to be readable, and nothing of this store
+    but its reading methods may be used.
+
     Raises:
-        BackendError: the directory cannot be made, read or written.
+        BackendError: the directory cannot be made, read or (unless `read_only`) written.
     """
     directory = resolve_directory(options, identity, base)
+    wanted = os.R_OK | os.X_OK | (0 if read_only else os.W_OK)
     try:
         files.make_private_directory(directory)
         with files.open_directory(directory) as opened:
-            if not os.access(directory, os.R_OK | os.W_OK | os.X_OK):
+            if not os.access(directory, wanted):
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-            files.sweep(opened)
+            if not read_only:
+                files.sweep(opened)
     except OSError as error:
         raise BackendError(
-            f"cannot use the memory directory {directory}: {error.strerror}; "
-            "make it a directory that this user can read and write, or set harness.memory.options.directory"
+            f"cannot use the memory directory {directory}: {error.strerror}; make it a directory that this user can "
+            f"{'read' if read_only else 'read and write'}, or set harness.memory.options.directory"
         ) from error
     resolved = os.path.realpath(directory)
     fingerprint = "file:" + digest(os.fsencode(resolved))

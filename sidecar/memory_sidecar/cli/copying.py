@@ -38,7 +38,9 @@ def run(arguments: argparse.Namespace) -> int:
     source_places, target_places = _places(arguments, "from"), _places(arguments, "to")
     with (
         opened(source_places) as source,
-        opened(target_places, make=not arguments.dry_run, empty=arguments.dry_run) as target,
+        opened(
+            target_places, write=not arguments.dry_run, make=not arguments.dry_run, empty=arguments.dry_run
+        ) as target,
     ):
         if source.fingerprint == target.fingerprint:
             raise Failure("--from and --to mean the same memory; name two", EX_USAGE)

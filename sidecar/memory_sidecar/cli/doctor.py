@@ -23,8 +23,7 @@ from ..lockdown import available
 from ..plain import visible
 from ..run.records import is_run_id
 from ..run.runs import RunState
-from ..store.document import UNREADABLE
-from ..store.errors import StoreError
+from ..store.errors import KeyNotFoundError, StoreError, UnreadableError
 from ..store.rules import MAX_ENTRIES, is_key
 from ..version import __version__
 from ..wire.serve import StartError
@@ -33,6 +32,7 @@ from .failure import EX_FOUND, Failure
 from .ledger import read_journals
 from .places import PLACES, add_options, places
 from .report import add_json, on_terminal, print_json, print_table
+from .show import why_unreadable
 
 __all__ = ["configure", "run"]
 
@@ -177,26 +177,37 @@ def _store(given: Arguments, config: Config, identity: str | None, backend: str)
         yield _wrong("store", error)
         return
     if directory is not None:
-        checks = list(_place("store", directory, "harness.memory.options.directory or --store-dir"))
-        yield from checks
-        if not os.path.isdir(directory) or any(check.state == "wrong" for check in checks):
+        read_only = config.memory.read_only
+        yield from _place("store", directory, "harness.memory.options.directory or --store-dir", read_only)
+        if not os.path.isdir(directory) or not os.access(directory, os.R_OK | os.X_OK):
             return
         yield from _strays(directory)
     name = "store" if backend == "file" else "broker"
     try:
-        running = open_backend(config, identity or "", given.store_dir)
+        running = open_backend(config, identity or "", given.store_dir, read_only=True)
     except BackendError as error:
         yield _wrong(name, error)
         return
-    yield from _notes(running, name)
+    yield from _notes(running, name, directory)
 
 
-def _notes(running: Running, name: str) -> Checks:
+def _notes(running: Running, name: str, directory: str | None) -> Checks:
     running.begin()
+    unreadable: list[str] = []
     try:
-        items = running.drive(running.opened.store.list())
+        store = running.opened.store
+        items = running.drive(store.list())
+        for item in items:
+            # A listing doesn't look at bodies, so each note is read, as a model would.
+            try:
+                running.drive(store.read(item.key))
+            except KeyNotFoundError:
+                pass  # deleted since it was listed
+            except UnreadableError as error:
+                unreadable.append(why_unreadable(directory, item.key, error))
     except StoreError as error:
-        yield _Check(name, "wrong", str(error), "see the other lines, and the log of the harness")
+        cause = f" ({error.__cause__})" if isinstance(error.__cause__, OSError) else ""
+        yield _Check(name, "wrong", f"{error}{cause}", "see the other lines, and the log of the harness")
         return
     finally:
         running.close()
@@ -207,9 +218,9 @@ def _notes(running: Running, name: str) -> Checks:
         f"{len(items)} of {MAX_ENTRIES} notes" + (f" in {where}" if where else ""),
         "remove what is not needed: memory-sidecar list, then quarantine KEY" if len(items) >= _NEARLY_FULL else "",
     )
-    for item in items:
-        if item.description == UNREADABLE:
-            yield _Check(name, "wrong", f"{item.key} cannot be read", f"memory-sidecar show {item.key} tells why")
+    for text in unreadable:
+        found, _, mend = text.partition("; ")
+        yield _Check(name, "wrong", found, mend or "replace or remove it at the broker")
 
 
 def _strays(directory: str) -> Checks:
@@ -230,14 +241,23 @@ def _strays(directory: str) -> Checks:
             yield _Check("store", "note", f"not seen as notes in {directory}: {shown}", "notes are files KEY.md")
 
 
-def _place(check: str, directory: str, option: str) -> Checks:
-    """Whether a directory is there, or can be made, and is private; whether its disk has room."""
+def _place(check: str, directory: str, option: str, read_only: bool = False) -> Checks:
+    """Whether a directory is there, or can be made, and is private; whether its disk has room.
+
+    With `read_only` one that is there only has to be readable.
+    """
     existing = directory
     while not os.path.lexists(existing) and os.path.dirname(existing) != existing:
         existing = os.path.dirname(existing)
     change = f"make it a directory that this user can read and write, or set {option}"
     if not os.path.isdir(existing):
         yield _Check(check, "wrong", f"cannot use {directory}: {existing} is not a directory", change)
+        return
+    if read_only and existing == directory:
+        if os.access(directory, os.R_OK | os.X_OK):
+            yield _Check(check, "ok", f"{directory}, to be read only")
+        else:
+            yield _Check(check, "wrong", f"cannot use {directory}: it is not readable by this user", change)
         return
     space = os.statvfs(existing)
     if space.f_flag & os.ST_RDONLY:

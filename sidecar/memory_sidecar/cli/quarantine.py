@@ -91,7 +91,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _quarantine(arguments: argparse.Namespace, directory: str) -> int:
     key = arguments.key
-    with opened(places(vars(arguments))) as memory:
+    with opened(places(vars(arguments)), write=True) as memory:
         path, entry, revision = _move(memory, key, arguments.reason, directory)
     sought = Sought(key, None)
     journals = [
@@ -180,7 +180,7 @@ def _remove(memory: Memory, key: str, revision: str) -> bool:
 def _restore(arguments: argparse.Namespace, directory: str) -> int:
     key = arguments.restore
     kept, _ = _read(directory)
-    with opened(places(vars(arguments)), make=True) as memory:
+    with opened(places(vars(arguments)), write=True, make=True) as memory:
         candidates = [one for one in kept if one.note.key == key]
         if not candidates:
             raise Failure(f"no note {visible(key, lines=False)} is in {directory}; see quarantine --list")

@@ -59,7 +59,7 @@ def read_journal(path: str) -> tuple[Replayed | None, bool]:
     while (descriptor := files.open_regular(path, None)) is not None:
         try:
             found = replay(files.read_up_to(descriptor, os.fstat(descriptor).st_size))
-            if not files.try_lock(descriptor):
+            if not files.try_lock(descriptor, shared=True):
                 return found, True
             if os.fstat(descriptor).st_nlink:
                 return found, False
