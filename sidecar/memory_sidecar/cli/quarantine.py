@@ -93,6 +93,10 @@ def _quarantine(arguments: argparse.Namespace, directory: str) -> int:
     key = arguments.key
     with opened(places(vars(arguments)), write=True) as memory:
         path, entry, revision = _move(memory, key, arguments.reason, directory)
+    if not arguments.json:
+        # Before the journals are read, which may take a while: this is done, whatever comes.
+        print(f"{key} at revision {shown_revision(revision)} is quarantined in {visible(path, lines=False)}")
+        print(f"to put it back: memory-sidecar quarantine --restore {key}, with the same options", flush=True)
     sought = Sought(key, None)
     journals = [
         one for one in read_journals(journal_directory(arguments)) if one.problem or memory.fingerprint in one.stores
@@ -111,8 +115,6 @@ def _quarantine(arguments: argparse.Namespace, directory: str) -> int:
             }
         )
         return 0
-    print(f"{key} at revision {shown_revision(revision)} is quarantined in {visible(path, lines=False)}")
-    print(f"to put it back: memory-sidecar quarantine --restore {key}, with the same options")
     print("\nRuns that met this note:")
     print_sights(found, journals, sought, memory.fingerprint)
     met = {sight.run for sight in found} | {one.run for one in listed(journals, memory.fingerprint)}

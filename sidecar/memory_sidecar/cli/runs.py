@@ -27,7 +27,7 @@ import argparse
 import os
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -39,7 +39,7 @@ from ..run.journal import journal_name
 from ..run.records import REASONS, is_run_id
 from ..run.runs import RunState, remove_run, run_names
 from ..store.rules import is_key
-from .failure import EX_CONFIG, EX_FOUND, EX_USAGE, Failure, complain
+from .failure import EX_CONFIG, EX_FOUND, EX_USAGE, Failure, complain, in_steps, stopped_status
 from .ledger import (
     Journaled,
     Listing,
@@ -345,16 +345,18 @@ def _prune(arguments: argparse.Namespace, directory: str, identity: str | None) 
             return False
         return limit is None or _last_used(directory, state) < limit
 
-    removed, problems = [], []
-    for name in run_names(directory):
-        if only is not None and name not in only:
-            continue
-        try:
-            state = remove_run(directory, name, wanted, dry_run=arguments.dry_run)
-        except OSError as error:
-            problems.append(f"run {name} stays: {error.strerror}; check the permissions of {directory}")
-        else:
-            removed += [state] if state is not None else []
+    removed: list[RunState] = []
+    problems: list[str] = []
+    status = EX_FOUND
+    try:
+        with in_steps() as stop_here:
+            for name in run_names(directory):
+                stop_here()
+                if only is None or name in only:
+                    _remove(directory, name, wanted, arguments.dry_run, removed, problems)
+    except KeyboardInterrupt as interrupt:
+        status = stopped_status(interrupt)
+        problems.append("stopped before all were looked at; run the same command again to go on")
     if arguments.json:
         print_json({"dry_run": arguments.dry_run, "removed": [state._asdict() for state in removed]})
     else:
@@ -367,7 +369,23 @@ def _prune(arguments: argparse.Namespace, directory: str, identity: str | None) 
             print("nothing to remove")
     for text in problems:
         complain(text)
-    return EX_FOUND if problems else 0
+    return status if problems else 0
+
+
+def _remove(
+    directory: str,
+    name: str,
+    wanted: Callable[[RunState], bool],
+    dry_run: bool,
+    removed: list[RunState],
+    problems: list[str],
+) -> None:
+    try:
+        state = remove_run(directory, name, wanted, dry_run=dry_run)
+    except OSError as error:
+        problems.append(f"run {name} stays: {error.strerror}; check the permissions of {directory}")
+    else:
+        removed += [state] if state is not None else []
 
 
 def _last_used(directory: str, state: RunState) -> float:
