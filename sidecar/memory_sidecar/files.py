@@ -17,6 +17,7 @@ from typing import Final
 
 __all__ = [
     "LockTimeoutError",
+    "at_home",
     "close",
     "create_exclusively",
     "flush",
@@ -47,6 +48,25 @@ _NO_HARD_LINKS: Final = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP,
 
 class LockTimeoutError(OSError):
     """Another process held the directory's lock for `LOCK_TIMEOUT` seconds."""
+
+
+def at_home(path: str) -> str:
+    """`path` with a leading `~` as the home directory of this user, as a shell would have it.
+
+    Raises:
+        ValueError: it starts with another user's `~name`, or no home directory is known. The text says what to do.
+    """
+    if not path.startswith("~"):
+        return path
+    head, slash, rest = path.partition("/")
+    home = os.path.expanduser("~")
+    if head != "~":
+        raise ValueError(
+            f"{path!r} starts with the home of another user; write the path in full, or ./{head} for that name"
+        )
+    if not os.path.isabs(home):
+        raise ValueError(f"{path!r} means a home directory, and none is known; write the path in full")
+    return home + slash + rest
 
 
 def make_private_directory(path: str) -> None:

@@ -25,7 +25,8 @@ Cli = Callable[..., Done]
 
 
 def environment(**more: str) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if name not in ("MEMORY_SIDECAR_TICKET", "COLUMNS")}
+    left_out = ("MEMORY_SIDECAR_TICKET", "COLUMNS", "PYTHONUNBUFFERED")
+    kept = {name: value for name, value in os.environ.items() if name not in left_out}
     return kept | more
 
 

@@ -38,7 +38,7 @@ def backend_of(config: Config) -> str:
     Raises:
         BackendError: it names one that does not exist.
     """
-    name = config.memory.backend or DEFAULT_BACKEND
+    name = DEFAULT_BACKEND if config.memory.backend is None else config.memory.backend
     if name not in BACKENDS:
         raise BackendError(f"harness.memory.backend {name!r} is not a backend{suggestion(name, list(BACKENDS))}")
     return name

@@ -42,7 +42,7 @@ class FileOptions(NamedTuple):
     """`harness.memory.options` of the file backend."""
 
     directory: str | None = None
-    """Where notes are kept; `memory/<identity>` if omitted."""
+    """Where notes are kept; `memory/<identity>` if omitted. A leading `~` is this user's home directory."""
     require_read_before_update: bool = False
     """Refuse an overwrite of what this run has not read, or what has changed since."""
 
@@ -51,12 +51,15 @@ def resolve_directory(options: FileOptions, identity: str | None, base: str | No
     """The directory of the notes: relative ones are under the store base, else the working directory.
 
     Raises:
-        BackendError: the directory has to be named after an identity that is not a legal key.
+        BackendError: the directory is not one, or has to be named after an identity that is not a legal key.
     """
     if options.directory is not None:
         if not options.directory or "\0" in options.directory:
             raise BackendError("harness.memory.options.directory is empty; name a directory or leave the option out")
-        relative = options.directory
+        try:
+            relative = files.at_home(options.directory)
+        except ValueError as error:
+            raise BackendError(f"harness.memory.options.directory {error}") from error
     else:
         if identity is None or not is_key(identity):
             raise BackendError(

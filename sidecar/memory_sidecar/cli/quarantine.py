@@ -32,7 +32,7 @@ from .failure import EX_CONFIG, EX_USAGE, Failure, complain
 from .importing import load
 from .ledger import Sought, is_complete, read_journals
 from .memory import Memory, opened
-from .places import PLACES, add_options, places
+from .places import PLACES, add_options, place, places
 from .portable import Note, encode
 from .report import add_json, moment, on_terminal, print_json, print_table, shown_revision
 from .runs import journal_directory, listed, print_sights, seen
@@ -75,8 +75,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    directory = arguments.quarantine_dir or os.path.join(
-        os.path.dirname(default_journal_dir(arguments.store_dir or None)), "quarantine"
+    directory = place("--quarantine-dir", arguments.quarantine_dir) or os.path.join(
+        os.path.dirname(default_journal_dir(places(vars(arguments)).store_dir)), "quarantine"
     )
     directory = os.path.abspath(directory)
     if arguments.list:
