@@ -419,3 +419,12 @@ async def test_inbox_prefix(home: Path, tmp_path: Path, capfd: pytest.CaptureFix
             await add_bucket(nc, "b")
         await works(home, broker, capfd, user="me", password="a", inbox_prefix="_INBOX_me")
         await refused(home, broker, r"no permission .*\(inbox_prefix", capfd, user="me", password="a")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [b"{", b"[]", b'{"url": 4222}', b'{"tls_first": "yes"}', b'{"url": "nats://[::1"}', b'{"url": "nats://a/b"}'],
+)
+def test_what_the_command_can_mend_names_the_context_to_edit(text: bytes) -> None:
+    with pytest.raises(ContextError, match=r"; mend it with: nats context edit production$"):
+        parse(text, "production", {})

@@ -81,7 +81,8 @@ def parse(text: bytes) -> Config:
     found = harness.get("memory")
     if isinstance(found, bool):
         raise ConfigError(
-            f"harness.memory must be a mapping of options; write it as `memory: {{enabled: {str(found).lower()}}}`"
+            f"harness.memory must be a mapping of options; found {found}; "
+            f"write it as `memory: {{enabled: {str(found).lower()}}}`"
         )
     try:
         memory = decode_options(MemoryConfig, found, "harness.memory")

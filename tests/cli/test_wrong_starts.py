@@ -49,6 +49,10 @@ def memory(block: str) -> Setup:
     return config(f"identity: bot\nharness:\n  memory: {block}\n")
 
 
+def options(*words: str) -> Setup:
+    return lambda _place: Start(list(words))
+
+
 def missing_config(place: Place) -> Start:
     return Start(["--config", str(place.path / "nowhere.yaml")])
 
@@ -129,6 +133,26 @@ CASES: dict[str, tuple[Setup, str, str]] = {
         "name a directory or leave the option out",
         "options.directory is empty",
     ),
+    "empty identity in the configuration": (config("identity: ''\n"), "or leave it out", "identity is empty"),
+    "empty identity": (options("--identity", ""), "or leave it out", "--identity is empty"),
+    "empty store base": (options("--store-dir", ""), "or leave it out", "--store-dir is empty"),
+    "empty journal directory": (options("--journal-dir", ""), "or leave it out", "--journal-dir is empty"),
+    "empty configuration": (options("--config", ""), "or leave it out", "--config is empty"),
+    "somebody else's home for notes": (
+        memory("{enabled: true, options: {directory: ~root/notes}}"),
+        "write the path in full, or ./~root for that name",
+        "options.directory '~root/notes' starts with the home of another user",
+    ),
+    "somebody else's home for the store": (
+        options("--store-dir", "~root/x"),
+        "write the path in full",
+        "--store-dir '~root/x' starts with the home of another user",
+    ),
+    "true for the memory block": (
+        config("harness: {memory: true}\n"),
+        "write it as `memory: {enabled: true}`",
+        "harness.memory must be a mapping of options",
+    ),
     "context of no broker": (
         config(
             "nats_context: nowhere\nidentity: bot\n"
@@ -151,6 +175,47 @@ CASES: dict[str, tuple[Setup, str, str]] = {
     "completed run": (completed_run, "use another run id", "has completed and cannot go on"),
     "damaged journal": (damaged_journal, "line 1: its checksum does not match", "line 1: its checksum does not match"),
 }
+
+
+def test_a_tilde_is_the_home_directory_wherever_no_shell_expands_it(cli: Cli, tmp_path: Path) -> None:
+    """From a YAML or JSON file no shell does, nor in --option=~/x; a directory called ~ is never made."""
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "memory.yaml").write_text(
+        "identity: bot\nharness: {memory: {enabled: true, options: {directory: ~/notes}}}\n"
+    )
+    env = {"HOME": str(home)}
+    places = ("--config=~/memory.yaml", "--store-dir=~/state", "--journal-dir=~/runs")
+    told = json.loads(cli("info", "--json", *places, env=env).out)["memory"]
+    assert (told["where"]["directory"], told["journal"]) == (str(home / "notes"), str(home / "runs"))
+
+    async def main() -> None:
+        places = {"config": "~/memory.yaml", "store_dir": "~/state", "journal_dir": "~/runs"}
+        async with (
+            MemorySidecar.launch(**places, env=environment(HOME=str(home))) as launched,  # type: ignore[arg-type]
+            launched.run("monday") as run,
+        ):
+            await run.call("memory_write", {"key": "a", "description": "d", "content": "c"})
+
+    anyio.run(main)
+    assert (home / "notes" / "a.md").exists()
+    assert (home / "runs" / "monday.jsonl").exists()
+    assert "a    d" in cli("list", *places, env=env).out
+    copied = ("--from=~/memory.yaml", "--to=~/memory.yaml", "--to-store-dir=~/other")
+    assert "mean the same memory" in cli("copy", *copied, env=env).err
+    assert cli("quarantine", "a", "--quarantine-dir=~/away", *places, env=env).status == 0
+    assert len(list((home / "away").iterdir())) == 1
+    assert not list(tmp_path.rglob("~*"))
+
+
+def test_an_empty_identity_given_to_launch_is_refused(place: Place) -> None:
+    async def main() -> None:
+        async with MemorySidecar.launch(identity="", store_dir=place.path):
+            pass
+
+    with pytest.raises(StartError, match="--identity is empty, which names nothing"):
+        anyio.run(main)
+    assert not place.path.exists()
 
 
 def refusal(start: Start) -> str:

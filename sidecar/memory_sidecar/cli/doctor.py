@@ -10,7 +10,7 @@ import argparse
 import os
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Final, NamedTuple
 
@@ -62,7 +62,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    checks = list(_all(places(vars(arguments)), arguments.run_id))
+    checks = list(_all(vars(arguments), arguments.run_id))
     wrong = [check for check in checks if check.state == "wrong"]
     if arguments.json:
         print_json({"ok": not wrong, "checks": [check._asdict() for check in checks]})
@@ -80,12 +80,13 @@ def run(arguments: argparse.Namespace) -> int:
     return EX_FOUND if wrong else 0
 
 
-def _all(given: Arguments, run_id: str | None) -> Checks:
+def _all(options: Mapping[str, str | None], run_id: str | None) -> Checks:
     yield _Check(
         "program", "ok", f"memory-sidecar {__version__} on Python {sys.version.split()[0]} at {sys.executable}"
     )
     yield from _launching()
     try:
+        given = places(options)
         config, identity = settle(given)
         backend = backend_of(config)
     except (StartError, BackendError) as error:
@@ -101,8 +102,6 @@ def _all(given: Arguments, run_id: str | None) -> Checks:
 def _wrong(check: str, error: Exception) -> _Check:
     """A refusal's own text: what is wrong; what to do."""
     found, _, mend = str(error).rpartition("; ")
-    if mend.startswith("found "):
-        found, mend = str(error), "write it so"
     return _Check(check, "wrong", found or mend, mend if found else "")
 
 
