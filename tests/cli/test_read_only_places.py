@@ -85,6 +85,8 @@ def test_a_sidecar_that_may_write_does_not_start_on_it(cli: Cli, closed: Place, 
     done = cli("doctor", *options)
     assert done.status == 1
     assert "2 of 1024 notes" in done.out
+    done = cli("doctor", *closed.options)
+    assert (done.status, "runs: 1 suspended" in done.out) == (1, True)
     assert cli("info", "--check", *options).status == 1
 
 

@@ -310,6 +310,10 @@ def test_full_disk(cli: Cli, place: Place) -> None:
         done = cli("import", "-", *place.options, stdin='{"key": "b", "description": "x", "content": "y"}')
         assert done.status == 1
         assert "no space left" in done.err
+        done = cli("quarantine", "a", *place.options)
+        assert done.status == 1
+        assert "nothing was moved; free space there, or set --quarantine-dir" in done.err
+        assert cli("quarantine", "a", "--quarantine-dir", place.path.parent / "away", *place.options).status == 0
 
 
 def _fill(path: Path) -> None:

@@ -265,6 +265,8 @@ def _place(check: str, directory: str, option: str, read_only: bool = False) -> 
         )
         return
     if not _may_write(existing):
+        if os.stat(existing).st_uid == os.geteuid() and not os.access(existing, os.R_OK | os.W_OK | os.X_OK):
+            change = f"chmod u+rwx {existing}"
         yield _Check(check, "wrong", f"cannot use {directory}: {existing} is not writable by this user", change)
         return
     if existing != directory:
@@ -315,9 +317,8 @@ def _journals(given: Arguments, run_id: str | None) -> Checks:
     except StartError as error:
         yield _wrong("journal", error)
         return
-    checks = list(_place("journal", directory, "--journal-dir"))
-    yield from checks
-    if any(check.state == "wrong" for check in checks):
+    yield from _place("journal", directory, "--journal-dir")
+    if os.path.lexists(directory) and not (os.path.isdir(directory) and os.access(directory, os.R_OK | os.X_OK)):
         return
     try:
         found = read_journals(directory)

@@ -167,7 +167,12 @@ def _keep(memory: Memory, note: Note, revision: str, reason: str, directory: str
             "set --quarantine-dir",
             EX_CONFIG,
         ) from error
-    save(path, encode(header, [note]), overwrite=False)
+    try:
+        save(path, encode(header, [note]), overwrite=False)
+    except Failure as error:
+        raise Failure(
+            f"{str(error).partition('; ')[0]}; nothing was moved; free space there, or set --quarantine-dir"
+        ) from error
     return path
 
 
