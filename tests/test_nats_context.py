@@ -165,8 +165,8 @@ def test_everything_supported_is_read() -> None:
         ({"jetstream_domain": "a.b"}, "jetstream_domain that cannot"),
         ({"inbox_prefix": "a.>"}, "inbox_prefix that cannot"),
         ({"inbox_prefix": "a b"}, "inbox_prefix that cannot"),
-        ({"user": 5}, "user of the wrong type"),
-        ({"tls_first": "yes"}, "tls_first of the wrong type"),
+        ({"user": 5}, "user that is not text"),
+        ({"tls_first": "yes"}, "tls_first that is not true or false"),
     ],
 )
 def test_what_cannot_be_done_is_refused_by_name(fields: dict[str, Any], words: str) -> None:

@@ -95,6 +95,14 @@ def test_of_listings_it_keeps_one_of_each_kind_and_since_when_there_were_some() 
         }
 
 
+def test_what_was_shown_after_a_grant_does_not_stand_for_it() -> None:
+    changes = [Change("a", "1", "read"), Change("a", "2", "shown")]
+    written = [records.meta(run="r", identity="i", tools=[], store="s"), *map(records.scope_change, changes)]
+    again = replayed(compacted(replayed(encoded(written)), most=0))
+    assert again.keys == {"a": "1"}
+    assert [(one.why, one.met) for one in meetings(again.records)] == [("read", "1")]
+
+
 def test_it_keeps_in_which_stores_the_run_has_been() -> None:
     written = [records.meta(run="r", identity="i", tools=[], store="s")]
     written += [records.resumed(tools=["t"], store=store) for store in "tuutvt"]
