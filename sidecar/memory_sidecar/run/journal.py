@@ -225,7 +225,7 @@ class Journal:
         self._settled = self._length
         try:
             self._replace()
-        except (OSError, DamagedError):
+        except (OSError, DamagedError, ImportError):  # its module is loaded here, so that may fail too
             with suppress(OSError):
                 os.unlink(self._stage)
 
