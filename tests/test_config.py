@@ -1,5 +1,6 @@
 """The operator's YAML: strict where it is ours, silent where it is the harness's."""
 
+import re
 import threading
 from pathlib import Path
 
@@ -125,8 +126,17 @@ def test_keys_of_the_harness_are_left_alone(text: str) -> None:
         ('identity: "\\ud800"', "identity holds half of a surrogate pair"),
         ("harness: true", "harness must be a mapping; write the memory block as"),
         ("harness: [memory]", "harness must be a mapping; write the memory block as"),
-        ("harness: {memory: true}", "harness.memory must be a mapping of options; found True"),
-        ("harness: {memory: [enabled]}", "harness.memory must be a mapping of options; found a list"),
+        (
+            "harness: {memory: true}",
+            "harness.memory must be a mapping of options; found True; write it as `memory: {enabled: true}`",
+        ),
+        (
+            "harness: {memory: [enabled]}",
+            "harness.memory must be a mapping of options; found a list; write them as `memory: {option: value}`",
+        ),
+        ('identity: ""', "identity is empty, which names nothing; write a name, or leave it out"),
+        ("nats_context: ''", "nats_context is empty, which names nothing; write a name, or leave it out"),
+        ("harness: {memory: {backend: ''}}", "harness.memory.backend is empty, which names nothing; write a name"),
         ("just text", "a configuration is a YAML mapping"),
         ("- a\n- list", "a configuration is a YAML mapping"),
     ],
@@ -203,6 +213,21 @@ def test_anchor_bombs_cost_nothing(text: str) -> None:
         parse(text.encode())
     except ConfigError as refused:
         assert len(str(refused)) < 300  # noqa: PT017 - both ways out are right
+
+
+@pytest.mark.parametrize("wrong", ["true", "1", "1.5", "word", "[a]", "{a: b}", "2024-01-01", "null"])
+@pytest.mark.parametrize(
+    "place",
+    ["identity: {}", "nats_context: {}", "harness: {}", "harness: {{memory: {}}}"]
+    + [f"harness: {{{{memory: {{{{{name}: {{}}}}}}}}}}" for name in MemoryConfig._fields],
+)
+def test_every_wrong_type_comes_with_what_to_write_instead(place: str, wrong: str) -> None:
+    try:
+        parse(place.format(wrong).encode())
+    except ConfigError as refused:
+        remedy = str(refused).rpartition("; ")[2]
+        wanted = r"^write .*`.*:.*`|^put it in quotes$|^known are: "
+        assert re.search(wanted, remedy), refused  # noqa: PT017 - some of these are right
 
 
 # Files

@@ -260,11 +260,11 @@ def test_a_client_without_the_ticket_is_told_by_its_name(tmp_path: Path) -> None
     assert "www" not in speaker.log
 
 
-@pytest.mark.parametrize("option", [("--log-level", "loud"), ("--log-format", "xml")])
+@pytest.mark.parametrize("option", [("--log-level", "loud"), ("--log-level", ""), ("--log-format", "xml")])
 def test_a_wrong_setting_is_answered_with_its_remedy(tmp_path: Path, option: tuple[str, str]) -> None:
     with Speaker(tmp_path, *option) as speaker:
         message = speaker.initialize()["error"]["message"]
-        assert message.startswith(f"{option[0]} {option[1]} is not a ")
+        assert message.startswith(f"{option[0]} {option[1]!r} is not a ")
         assert "; use " in message
         assert speaker.end() == 78
 

@@ -165,8 +165,8 @@ def test_everything_supported_is_read() -> None:
         ({"jetstream_domain": "a.b"}, "jetstream_domain that cannot"),
         ({"inbox_prefix": "a.>"}, "inbox_prefix that cannot"),
         ({"inbox_prefix": "a b"}, "inbox_prefix that cannot"),
-        ({"user": 5}, "user of the wrong type"),
-        ({"tls_first": "yes"}, "tls_first of the wrong type"),
+        ({"user": 5}, "user that is not text"),
+        ({"tls_first": "yes"}, "tls_first that is not true or false"),
     ],
 )
 def test_what_cannot_be_done_is_refused_by_name(fields: dict[str, Any], words: str) -> None:
@@ -419,3 +419,12 @@ async def test_inbox_prefix(home: Path, tmp_path: Path, capfd: pytest.CaptureFix
             await add_bucket(nc, "b")
         await works(home, broker, capfd, user="me", password="a", inbox_prefix="_INBOX_me")
         await refused(home, broker, r"no permission .*\(inbox_prefix", capfd, user="me", password="a")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [b"{", b"[]", b'{"url": 4222}', b'{"tls_first": "yes"}', b'{"url": "nats://[::1"}', b'{"url": "nats://a/b"}'],
+)
+def test_what_the_command_can_mend_names_the_context_to_edit(text: bytes) -> None:
+    with pytest.raises(ContextError, match=r"; mend it with: nats context edit production$"):
+        parse(text, "production", {})

@@ -78,12 +78,21 @@ def parse(text: bytes) -> Config:
     if not isinstance(harness, dict):
         raise ConfigError("harness must be a mapping; write the memory block as `harness: {memory: {enabled: true}}`")
     _no_misspelling(harness, "harness.", ("memory",))
+    found = harness.get("memory")
+    if isinstance(found, bool):
+        raise ConfigError(
+            f"harness.memory must be a mapping of options; found {found}; "
+            f"write it as `memory: {{enabled: {str(found).lower()}}}`"
+        )
     try:
-        memory = decode_options(MemoryConfig, harness.get("memory"), "harness.memory")
+        memory = decode_options(MemoryConfig, found, "harness.memory")
         ours = {key: document[key] for key in ("identity", "nats_context") if key in document}
         config = decode_options(Config, ours, "")
     except OptionsError as error:
         raise ConfigError(str(error)) from error
+    for name, value in (*ours.items(), ("harness.memory.backend", memory.backend)):
+        if value == "":
+            raise ConfigError(f"{name} is empty, which names nothing; write a name, or leave it out")
     return config._replace(memory=memory)
 
 

@@ -17,6 +17,7 @@ from typing import Final
 
 __all__ = [
     "LockTimeoutError",
+    "at_home",
     "close",
     "create_exclusively",
     "flush",
@@ -50,6 +51,25 @@ class LockTimeoutError(OSError):
     """Another process held the directory's lock for `LOCK_TIMEOUT` seconds."""
 
 
+def at_home(path: str) -> str:
+    """`path` with a leading `~` as the home directory of this user, as a shell would have it.
+
+    Raises:
+        ValueError: it starts with another user's `~name`, or no home directory is known. The text says what to do.
+    """
+    if not path.startswith("~"):
+        return path
+    head, slash, rest = path.partition("/")
+    home = os.path.expanduser("~")
+    if head != "~":
+        raise ValueError(
+            f"{path!r} starts with the home of another user; write the path in full, or ./{head} for that name"
+        )
+    if not os.path.isabs(home):
+        raise ValueError(f"{path!r} means a home directory, and none is known; write the path in full")
+    return home + slash + rest
+
+
 def make_private_directory(path: str) -> None:
     """Make `path` and its missing parents, mode 0700, durably. An existing directory is left as it is.
 
@@ -70,13 +90,13 @@ def make_private_directory(path: str) -> None:
         flush(above)
 
 
-def is_permitted(path: str) -> bool:
-    """Whether owners and modes let this process change the directory `path`.
+def is_permitted(path: str, *, change: bool = True) -> bool:
+    """Whether owners and modes let this process read the directory `path`, and change what is in it.
 
     If so and it is refused all the same, the lockdown refuses: it lets in whatever was of that name at the start, and
     this is another directory, made since.
     """
-    return os.access(path, os.R_OK | os.W_OK | os.X_OK)
+    return os.access(path, os.R_OK | os.X_OK | (os.W_OK if change else 0))
 
 
 @contextmanager
@@ -225,16 +245,18 @@ def publish_over(directory: int, stage: str, name: str) -> None:
     os.rename(stage, name, src_dir_fd=directory, dst_dir_fd=directory)
 
 
-def try_lock(descriptor: int, *, patience: float = 0.0) -> bool:
+def try_lock(descriptor: int, *, patience: float = 0.0, shared: bool = False) -> bool:
     """Take the advisory lock of an open file; False if another still holds it after `patience` seconds.
 
-    The kernel releases it with its holder, however that dies.
+    The kernel releases it with its holder, however that dies. With `shared` others may hold it so too: for who only
+    looks whether somebody holds it alone.
     """
+    kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
     pause = 0.0002
     deadline = time.monotonic() + patience
     while True:
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
             return True
         except BlockingIOError:
             if time.monotonic() >= deadline:

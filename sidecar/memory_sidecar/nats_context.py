@@ -128,9 +128,9 @@ def parse(text: bytes, name: str, environ: Mapping[str, str] = os.environ) -> Na
         found = json.loads(text)
     except (ValueError, RecursionError):
         # The cause would quote the file, secrets included.
-        raise ContextError(f'the NATS context "{name}" is not valid JSON; mend it with: nats context edit') from None
+        raise ContextError(f'the NATS context "{name}" is not valid JSON; {_mend(name)}') from None
     if not isinstance(found, dict):
-        raise ContextError(f'the NATS context "{name}" is not a JSON object; mend it with: nats context edit')
+        raise ContextError(f'the NATS context "{name}" is not a JSON object; {_mend(name)}')
 
     def refuse(what: str, remedy: str) -> ContextError:
         return ContextError(f'the NATS context "{name}" {what}; {remedy}')
@@ -142,13 +142,14 @@ def parse(text: bytes, name: str, environ: Mapping[str, str] = os.environ) -> Na
         if field not in _SUPPORTED:
             raise refuse(f"sets {str(field)!r:.60}, which is not supported here", "use a context without it")
         if not isinstance(value, bool if field == "tls_first" else str):
-            raise refuse(f"has a {field} of the wrong type", "mend it with: nats context edit")
+            kind = "true or false" if field == "tls_first" else "text"
+            raise refuse(f"has a {field} that is not {kind}", _mend(name))
         values[field] = value
     for field in values.keys() & {"user", "password", "token", "creds", "nkey", "user_jwt", "user_seed"}:
         values[field] = _resolved(values[field], field, environ, refuse)
     for field in values.keys() & set(_PATHS):
         values[field] = _expanded(values[field], environ)
-    _take_servers(values, refuse)
+    _take_servers(values, name, refuse)
     _check_consistent(values, refuse)
     return NatsContext(name=name, **values)
 
@@ -177,7 +178,11 @@ def _expanded(path: str, environ: Mapping[str, str]) -> str:
     return path
 
 
-def _take_servers(values: dict[str, Any], refuse: Callable[[str, str], ContextError]) -> None:
+def _mend(name: str) -> str:
+    return f"mend it with: nats context edit {name}"
+
+
+def _take_servers(values: dict[str, Any], name: str, refuse: Callable[[str, str], ContextError]) -> None:
     """Split `url` into servers, and move what it says about the user to where it is not shown."""
     servers = []
     users = set()
@@ -189,13 +194,13 @@ def _take_servers(values: dict[str, Any], refuse: Callable[[str, str], ContextEr
             parts = urlsplit(url)
             port, host = parts.port or 4222, parts.hostname
         except ValueError:
-            raise refuse("has a url that is not one", "mend it with: nats context edit") from None
+            raise refuse("has a url that is not one", _mend(name)) from None
         if parts.scheme not in ("nats", "tls"):
             raise refuse(
                 "has a url of an unsupported kind (only nats:// and tls:// are)", "use one of the broker's others"
             )
         if not host or parts.path.strip("/") or parts.query or parts.fragment:
-            raise refuse("has a url that is not scheme://host:port", "mend it with: nats context edit")
+            raise refuse("has a url that is not scheme://host:port", _mend(name))
         if parts.username is not None:
             users.add((unquote(parts.username), None if parts.password is None else unquote(parts.password)))
         servers.append(f"{parts.scheme}://{f'[{host}]' if ':' in host else host}:{port}")

@@ -16,6 +16,9 @@ T = TypeVar("T", bound=NamedTuple)
 _NAMES = {str: "text", bool: "true or false", int: "a whole number", dict: "a mapping", Mapping: "a mapping"}
 
 
+_EXAMPLES = {str: "text", bool: "true` or `false", int: "1", dict: "{option: value}", Mapping: "{option: value}"}
+
+
 class OptionsError(ValueError):
     """A configured value is unknown or of the wrong type. The text names it and says what to write."""
 
@@ -33,7 +36,11 @@ def decode_options(into: type[T], values: object, where: str) -> T:
     if values is None:
         values = {}
     if not isinstance(values, Mapping):
-        raise OptionsError(f"{where or 'the configuration'} must be a mapping of options; found {_shown(values)}")
+        name = where.rpartition(".")[2] or "harness"
+        raise OptionsError(
+            f"{where or 'the configuration'} must be a mapping of options; found {_shown(values)}; "
+            f"write them as `{name}: {{option: value}}`, or one a line below `{name}:`"
+        )
     hints = typing.get_type_hints(into)
     fields = into._fields
     for key, value in values.items():
@@ -77,8 +84,14 @@ def _check_type(where: str, value: object, hint: Any) -> None:
             raise OptionsError(f"{where} holds half of a surrogate pair; write the character itself")
         return
     wanted = " or ".join(_NAMES[kind] for kind in kinds if kind in _NAMES)
-    quote = "; put it in quotes" if str in kinds and not isinstance(value, Mapping | list | None) else ""
-    raise OptionsError(f"{where} must be {wanted}; found {_shown(value)}{quote}")
+    name = where.rpartition(".")[2]
+    if str in kinds and not isinstance(value, Mapping | list | None):
+        remedy = "put it in quotes"
+    elif types.NoneType in kinds:
+        remedy = f"write `{name}: {_EXAMPLES[kinds[0]]}`, or leave it out"
+    else:
+        remedy = f"write `{name}: {_EXAMPLES[kinds[0]]}`"
+    raise OptionsError(f"{where} must be {wanted}; found {_shown(value)}; {remedy}")
 
 
 def _shown(value: object) -> str:

@@ -17,6 +17,7 @@ from memory_sidecar.backend import file as module
 from memory_sidecar.backend.choose import run_to_end as run
 from memory_sidecar.backend.file import FileOptions, open_file, resolve_directory
 from memory_sidecar.backend.opened import BackendError
+from memory_sidecar.digest import digest
 from memory_sidecar.store.contract import Entry, Info, Item, Store
 from memory_sidecar.store.document import UNREADABLE
 from memory_sidecar.store.errors import (
@@ -554,9 +555,14 @@ def test_a_change_whose_directory_cannot_be_flushed_has_an_unknown_outcome(
         "updated": lambda: store.update("updated", "words", "new", scope=scope),
         "deleted": lambda: store.delete("deleted", scope=scope),
     }.items():
+        before = digest((notes / f"{key}.md").read_bytes()) if key == "deleted" else None
+        scope.drain()
         with pytest.raises(OutcomeUnknownError, match="Read the key"):
             run(call())
         assert scope.revision(key) is None
+        (change,) = scope.drain()
+        # What came or went, if it did: told apart from a refusal.
+        assert (change.why, change.met) == ("unknown", before or digest((notes / f"{key}.md").read_bytes()))
     assert names(notes) == ["created.md", "updated.md"]
     assert run(store.read("updated")).content == "new"
 

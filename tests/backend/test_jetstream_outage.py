@@ -129,6 +129,7 @@ async def test_lost_confirmation_of_what_was_replaced_is_unknown_not_changed(
     with pytest.raises(OutcomeUnknownError):
         await store.update("k", "d", "2", scope=scope)
     assert scope.snapshot() == {}
+    assert scope.drain()[-1].why == "unknown"
 
 
 async def test_what_never_arrived_and_was_overtaken_is_changed(lossy: tuple[Lossy, Store], nc: Client) -> None:

@@ -25,7 +25,8 @@ Cli = Callable[..., Done]
 
 
 def environment(**more: str) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if name not in ("MEMORY_SIDECAR_TICKET", "COLUMNS")}
+    left_out = ("MEMORY_SIDECAR_TICKET", "COLUMNS", "PYTHONUNBUFFERED")
+    kept = {name: value for name, value in os.environ.items() if name not in left_out}
     return kept | more
 
 
@@ -57,7 +58,7 @@ class Place:
         self.runs = path / "runs"
         self.options = ("--store-dir", str(path), "--identity", identity)
 
-    def calls(self, run: str, *calls: tuple[str, dict[str, Any]], finish: bool = False) -> None:
+    def calls(self, run: str, *calls: tuple[str, dict[str, Any]], finish: bool = False, **launch: Any) -> None:
         """Make the tool calls in a run, which is then suspended or completed."""
 
         async def work(opened: Run) -> None:
@@ -66,12 +67,12 @@ class Place:
             if finish:
                 await opened.finish("completed")
 
-        self.within(run, work)
+        self.within(run, work, **launch)
 
-    def within(self, run: str, work: Callable[[Run], Any]) -> None:
+    def within(self, run: str, work: Callable[[Run], Any], **launch: Any) -> None:
         async def main() -> None:
             async with (
-                MemorySidecar.launch(store_dir=self.path, identity=self.identity) as memory,
+                MemorySidecar.launch(store_dir=self.path, identity=self.identity, **launch) as memory,
                 memory.run(run) as opened,
             ):
                 await work(opened)

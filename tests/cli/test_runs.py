@@ -1,18 +1,28 @@
 """`runs`: what journals tell, which of them may go, and who saw a note."""
 
+import errno
 import json
 import os
+import re
+import socket
+import stat
 import time
 from pathlib import Path
 
 import pytest
+from tests.support.sidecar import launched
 
-from memory_sidecar.harness import Run
+from memory_sidecar import files
+from memory_sidecar.backend.choose import run_to_end
+from memory_sidecar.backend.file import FileOptions, open_file
+from memory_sidecar.harness import Run as OpenRun
 from memory_sidecar.run import records
 from memory_sidecar.run.compact import compacted
-from memory_sidecar.run.journal import read_journal
+from memory_sidecar.run.journal import Journal, read_journal
 from memory_sidecar.run.runs import RunState, remove_run
+from memory_sidecar.run.session import Run, Setting
 from memory_sidecar.store.scope import Change
+from memory_sidecar.tools.catalog import Catalog
 
 from .conftest import Cli, Done, Place
 
@@ -54,9 +64,9 @@ def test_show_tells_what_a_run_did(cli: Cli, place: Place) -> None:
     )
     out = cli("runs", "show", "second", *place.options).out
     what = [line.split()[2] for line in out.partition("TIME (UTC)")[2].splitlines()[1:]]
-    assert what == ["started", "read", "updated", "deleted", "completed"]
+    assert what == ["started", "listed", "read", "updated", "deleted", "completed"]
     shown = json.loads(cli("runs", "show", "second", "--json", *place.options).out)
-    assert [record["type"] for record in shown["records"]][:2] == ["meta", "scope_change"]
+    assert [record["type"] for record in shown["records"]][:3] == ["meta", "listed", "scope_change"]
     assert cli("runs", "show", "nope", *place.options).err.startswith("memory-sidecar runs: there is no run nope")
     assert cli("runs", "show", "../x", *place.options).status == 64
 
@@ -85,7 +95,7 @@ def test_saw_answers_who_met_a_note_at_which_revision(cli: Cli, place: Place) ->
     missing = cli("runs", "--saw", "plan", "--store-dir", place.path / "misspelt")
     assert missing.status == 78
     assert "there is no journal directory" in missing.err
-    assert "No run read it" in cli("runs", "--saw", "other", *place.options).out
+    assert "No run met this very note" in cli("runs", "--saw", "other", *place.options).out
     assert "it takes KEY or KEY@REV" in cli("runs", "--saw", "../x", *place.options).err
 
 
@@ -140,11 +150,12 @@ def test_damage_is_told_beside_every_answer(cli: Cli, place: Place) -> None:
         assert done.status == 1
         assert "good" in done.out
         if "--json" not in words:
-            assert "run bad: its journal is damaged, line 2: its checksum does not match" in done.err
+            assert "run bad: its journal is damaged, line 3: its checksum does not match" in done.err
+            assert "runs prune --state damaged" in done.err
     assert "; it mentions this key" in cli("runs", "--saw", "plan", *place.options).err
     assert json.loads(cli("runs", "--saw", "plan", "--json", *place.options).out)["complete"] is False
     done = cli("runs", "show", "bad", *place.options)
-    assert (done.status, "line 2" in done.err) == (1, True)
+    assert (done.status, "line 3" in done.err) == (1, True)
 
 
 def test_prune_by_state_and_age(cli: Cli, place: Place) -> None:
@@ -168,7 +179,7 @@ def test_prune_by_state_and_age(cli: Cli, place: Place) -> None:
 def test_prune_never_takes_an_open_run(cli: Cli, place: Place) -> None:
     found: list[Done] = []
 
-    async def work(run: Run) -> None:
+    async def work(run: OpenRun) -> None:
         await run.call("memory_write", NOTE)
         found.append(cli("runs", "prune", "--older-than", "0m", *place.options))
 
@@ -205,9 +216,173 @@ def test_what_is_not_a_journal_is_left_alone(cli: Cli, place: Place) -> None:
     (place.runs / "notes.txt").write_text("mine")
     (place.runs / "link.jsonl").symlink_to(place.runs / "notes.txt")
     (place.runs / ".hidden.jsonl").write_text("mine")
-    assert cli("runs", *place.options).status == 0
+    done = cli("runs", *place.options)
+    assert (done.status, "run link: its journal is a symbolic link, not a file" in done.err) == (1, True)
     cli("runs", "prune", "--older-than", "0m", "--state", "damaged", "--state", "suspended", *place.options)
     assert names(place) == {"notes", "link", ".hidden"}
+
+
+def spoil(runs: Path, newer: bytes) -> dict[str, str]:
+    """Journals that cannot be used, one of each kind: what is said of each, by its run."""
+    (runs / "torn.jsonl").write_bytes(newer[:20])
+    (runs / "none.jsonl").touch()
+    (runs / "zeros.jsonl").write_bytes(bytes(4096))
+    (runs / "rubbish.jsonl").write_bytes(b"{}\n")
+    (runs / "newer.jsonl").write_bytes(newer)
+    (runs / "directory.jsonl").mkdir()
+    (runs / "link.jsonl").symlink_to("good.jsonl")
+    os.mkfifo(runs / "fifo.jsonl")
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(runs / "socket.jsonl"))
+    return {
+        "torn": "holds no whole record",
+        "none": "holds no whole record",
+        "zeros": "holds no whole record",
+        "rubbish": "is damaged, line 1",
+        "newer": "was written by a newer version",
+        "directory": "is a directory, not a file",
+        "link": "is a symbolic link, not a file",
+        "fifo": "is a FIFO, not a file",
+        "socket": "is a socket, not a file",
+    }
+
+
+def test_every_journal_that_cannot_be_used_is_named_and_hides_no_other(cli: Cli, place: Place) -> None:
+    place.write("plan", run="good")
+    meta = records.meta(run="newer", identity="bot", tools=[], store="s")
+    bad = spoil(place.runs, records.encode({**meta, "version": records.VERSION + 1}, 1))
+    for words in (("runs",), ("runs", "--saw", "plan"), ("doctor",)):
+        done = cli(*words, *place.options)
+        assert done.status == 1, words
+        told = done.err if words[0] == "runs" else done.out
+        for run, problem in bad.items():
+            assert re.search(rf"{run}:? (its journal )?{problem}", told), (words, run)
+        remedies = re.findall(r"^ +(?:-> )?(.*(?:move .* away|prune --state|with that version).*)$", told, re.MULTILINE)
+        assert len(remedies) == len(bad), words
+    assert "good" in cli("runs", "--saw", "plan", *place.options).out
+    listed = json.loads(cli("runs", "--json", *place.options).out)["runs"]
+    assert {run["run"] for run in listed} == {"good", *bad}
+    answer = json.loads(cli("runs", "--saw", "plan", "--json", *place.options).out)
+    assert (answer["complete"], {one["run"] for one in answer["damaged"]}) == (False, set(bad))
+    assert cli("runs", "show", "good", *place.options).status == 0
+    assert "holds no whole record" in cli("runs", "show", "torn", *place.options).err
+
+
+def test_prune_takes_what_is_named_and_a_sound_newer_journal_is_not_called_damaged(cli: Cli, place: Place) -> None:
+    place.write("plan", run="good")
+    meta = records.meta(run="newer", identity="bot", tools=[], store="s")
+    spoil(place.runs, records.encode({**meta, "version": records.VERSION + 1}, 1))
+    removed = json.loads(cli("runs", "prune", "--state", "damaged", "--json", *prune_all(place)).out)["removed"]
+    assert [one["run"] for one in removed] == ["rubbish"]
+    removed = json.loads(cli("runs", "prune", "--state", "empty", "--json", *prune_all(place)).out)["removed"]
+    assert [one["run"] for one in removed] == ["none", "torn", "zeros"]
+    assert {"good", "newer", "directory", "link", "fifo", "socket"} == names(place)
+
+
+def prune_all(place: Place) -> tuple[str, ...]:
+    return ("--store-dir", str(place.path))
+
+
+def test_a_run_whose_journal_is_removed_as_it_begins_makes_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = Journal(
+        str(tmp_path),
+        "r",
+        meta=lambda: records.meta(run="r", identity="i", tools=[], store="s"),
+        snapshot=lambda: records.snapshot({}),
+    )
+    real = files.create_exclusively
+    pruned = []
+
+    def pruned_at_once(name: str, directory: int | None) -> int:
+        descriptor = real(name, directory)
+        if not pruned:
+            pruned.append(remove_run(str(tmp_path), "r", lambda state: state.state == "empty"))
+        return descriptor
+
+    monkeypatch.setattr(files, "create_exclusively", pruned_at_once)
+    made.start([])
+    assert pruned != [None]
+    assert made.unsaved is None
+    made.close()
+    assert read_journal(str(tmp_path / "r.jsonl"))[0] is not None
+
+
+# --- who was shown a description ---------------------------------------------------------------------------------
+
+
+def test_saw_tells_whom_a_refusal_showed_the_description(cli: Cli, place: Place) -> None:
+    place.write("plan", run="writer")
+    revision = json.loads(cli("show", "plan", "--json", *place.options).out)["revision"]
+    place.calls("refused", ("memory_write", NOTE))
+    for sought in ("plan", f"plan@{revision}"):
+        assert saw(cli, place, sought) == [("writer", "created"), ("refused", "shown")]
+    assert saw(cli, place, "plan@" + "0" * 32) == []
+    assert "shown" in cli("runs", "show", "refused", *place.options).out
+
+
+def test_saw_tells_who_was_shown_all_descriptions(cli: Cli, place: Place, other: Place, tmp_path: Path) -> None:
+    runs = ("--journal-dir", str(place.runs))
+    (tmp_path / "silent.yaml").write_text("identity: bot\nharness: {memory: {enabled: true, no_index: true}}\n")
+    place.calls("before")  # there was nothing to show
+    place.write("plan", run="writer")
+    place.calls("indexed")
+    place.calls("lister", ("memory_list", {}), ("memory_list", {}), config=tmp_path / "silent.yaml")
+    place.calls("silent", ("memory_read", {"key": "other"}), config=tmp_path / "silent.yaml")
+    other.calls("elsewhere", ("memory_write", NOTE), ("memory_list", {}), journal_dir=place.runs)
+    told = json.loads(cli("runs", "--saw", "plan", "--json", "--store-dir", place.path).out)["listed"]
+    assert {one["run"]: one["times"] for one in told} == {"indexed": 1, "lister": 2, "elsewhere": 1}
+    told = json.loads(cli("runs", "--saw", "plan", "--json", *place.options).out)["listed"]
+    assert [one["run"] for one in told] == ["indexed", "lister"]
+    table = cli("runs", "--saw", "plan", *other.options, *runs).out.partition("Shown all descriptions")[2]
+    assert "elsewhere" in table
+    assert "indexed" not in table
+    told = json.loads(cli("quarantine", "plan", "--json", *place.options).out)["listed"]
+    assert [one["run"] for one in told] == ["indexed", "lister"]
+
+
+def test_a_default_run_tells_of_its_index_once_it_is_used(cli: Cli, place: Place) -> None:
+    place.write("plan", run="writer")
+    with launched(place.path, "--identity", "bot") as sidecar:
+        assert names(place) == {"writer"}
+        sidecar.read("plan")
+    (told,) = json.loads(cli("runs", "--saw", "plan", "--json", *place.options).out)["listed"]
+    assert told["run"].startswith("run-")
+
+
+def test_saw_tells_what_a_run_removed_unread(cli: Cli, place: Place) -> None:
+    place.write("plan", run="writer")
+    revision = json.loads(cli("show", "plan", "--json", *place.options).out)["revision"]
+    place.calls("remover", ("memory_delete", {"key": "plan"}), ("memory_delete", {"key": "plan"}))
+    assert saw(cli, place, f"plan@{revision}") == [("writer", "created"), ("remover", "deleted")]
+    assert revision[:12] in cli("runs", "show", "remover", *place.options).out
+
+
+def test_an_unknown_outcome_is_no_refusal(cli: Cli, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = open_file(FileOptions(), "bot", str(place.path))
+    setting = Setting(
+        opened.store, opened.fingerprint, Catalog(enabled=True, read_only=False), True, "bot", str(place.runs)
+    )
+    run = Run("astray", setting)
+    run.open()
+    fsync = os.fsync
+
+    def no_directory(descriptor: int) -> None:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", no_directory)
+    answer = run_to_end(run.call("memory_write", NOTE))
+    monkeypatch.undo()
+    run.end("suspended")
+    assert answer.outcome.code == "outcome_unknown"
+    assert saw(cli, place, "plan") == [("astray", "unknown")]
+    stored = json.loads(cli("show", "plan", "--json", *place.options).out)["revision"]
+    assert json.loads(cli("runs", "--saw", "plan", "--json", *place.options).out)["seen"][0]["revision"] == stored
+    # Which revision may be stored is not always known, so it is an answer to a question about any.
+    assert saw(cli, place, "plan@" + "0" * 32) == [("astray", "unknown")]
 
 
 @pytest.mark.parametrize("kind", ["file", "missing"])

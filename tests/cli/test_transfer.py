@@ -211,7 +211,7 @@ def test_what_was_interrupted_is_told_and_goes_on(place: Place, capsys: pytest.C
     with opened(arguments, make=True) as memory:
         options = {"overwrite": False, "dry_run": False, "advance": lambda: None}
         report = transfer([note("a"), interrupted, note("b")], 3, memory, **options)
-        assert print_report(report, dry_run=False, as_json=False) == 1
+        assert print_report(report, dry_run=False, as_json=False) == 130
         assert "stopped after 1 of 3: interrupted" in capsys.readouterr().err
         report = transfer([note("a"), note("b")], 2, memory, **options)
     assert [result.what for result in report.results] == ["unchanged", "created"]

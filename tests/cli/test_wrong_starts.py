@@ -19,6 +19,7 @@ import anyio
 import pytest
 
 from memory_sidecar.harness import MemorySidecar, Run, StartError
+from memory_sidecar.store.rules import MAX_ENTRY_BYTES
 
 from .conftest import PROGRAM, Cli, Done, Place, environment
 
@@ -46,6 +47,10 @@ def config(text: str | bytes) -> Setup:
 
 def memory(block: str) -> Setup:
     return config(f"identity: bot\nharness:\n  memory: {block}\n")
+
+
+def options(*words: str) -> Setup:
+    return lambda _place: Start(list(words))
 
 
 def missing_config(place: Place) -> Start:
@@ -128,6 +133,26 @@ CASES: dict[str, tuple[Setup, str, str]] = {
         "name a directory or leave the option out",
         "options.directory is empty",
     ),
+    "empty identity in the configuration": (config("identity: ''\n"), "or leave it out", "identity is empty"),
+    "empty identity": (options("--identity", ""), "or leave it out", "--identity is empty"),
+    "empty store base": (options("--store-dir", ""), "or leave it out", "--store-dir is empty"),
+    "empty journal directory": (options("--journal-dir", ""), "or leave it out", "--journal-dir is empty"),
+    "empty configuration": (options("--config", ""), "or leave it out", "--config is empty"),
+    "somebody else's home for notes": (
+        memory("{enabled: true, options: {directory: ~root/notes}}"),
+        "write the path in full, or ./~root for that name",
+        "options.directory '~root/notes' starts with the home of another user",
+    ),
+    "somebody else's home for the store": (
+        options("--store-dir", "~root/x"),
+        "write the path in full",
+        "--store-dir '~root/x' starts with the home of another user",
+    ),
+    "true for the memory block": (
+        config("harness: {memory: true}\n"),
+        "write it as `memory: {enabled: true}`",
+        "harness.memory must be a mapping of options",
+    ),
     "context of no broker": (
         config(
             "nats_context: nowhere\nidentity: bot\n"
@@ -150,6 +175,47 @@ CASES: dict[str, tuple[Setup, str, str]] = {
     "completed run": (completed_run, "use another run id", "has completed and cannot go on"),
     "damaged journal": (damaged_journal, "line 1: its checksum does not match", "line 1: its checksum does not match"),
 }
+
+
+def test_a_tilde_is_the_home_directory_wherever_no_shell_expands_it(cli: Cli, tmp_path: Path) -> None:
+    """From a YAML or JSON file no shell does, nor in --option=~/x; a directory called ~ is never made."""
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "memory.yaml").write_text(
+        "identity: bot\nharness: {memory: {enabled: true, options: {directory: ~/notes}}}\n"
+    )
+    env = {"HOME": str(home)}
+    places = ("--config=~/memory.yaml", "--store-dir=~/state", "--journal-dir=~/runs")
+    told = json.loads(cli("info", "--json", *places, env=env).out)["memory"]
+    assert (told["where"]["directory"], told["journal"]) == (str(home / "notes"), str(home / "runs"))
+
+    async def main() -> None:
+        places = {"config": "~/memory.yaml", "store_dir": "~/state", "journal_dir": "~/runs"}
+        async with (
+            MemorySidecar.launch(**places, env=environment(HOME=str(home))) as launched,  # type: ignore[arg-type]
+            launched.run("monday") as run,
+        ):
+            await run.call("memory_write", {"key": "a", "description": "d", "content": "c"})
+
+    anyio.run(main)
+    assert (home / "notes" / "a.md").exists()
+    assert (home / "runs" / "monday.jsonl").exists()
+    assert "a    d" in cli("list", *places, env=env).out
+    copied = ("--from=~/memory.yaml", "--to=~/memory.yaml", "--to-store-dir=~/other")
+    assert "mean the same memory" in cli("copy", *copied, env=env).err
+    assert cli("quarantine", "a", "--quarantine-dir=~/away", *places, env=env).status == 0
+    assert len(list((home / "away").iterdir())) == 1
+    assert not list(tmp_path.rglob("~*"))
+
+
+def test_an_empty_identity_given_to_launch_is_refused(place: Place) -> None:
+    async def main() -> None:
+        async with MemorySidecar.launch(identity="", store_dir=place.path):
+            pass
+
+    with pytest.raises(StartError, match="--identity is empty, which names nothing"):
+        anyio.run(main)
+    assert not place.path.exists()
 
 
 def refusal(start: Start) -> str:
@@ -244,6 +310,10 @@ def test_full_disk(cli: Cli, place: Place) -> None:
         done = cli("import", "-", *place.options, stdin='{"key": "b", "description": "x", "content": "y"}')
         assert done.status == 1
         assert "no space left" in done.err
+        done = cli("quarantine", "a", *place.options)
+        assert done.status == 1
+        assert "nothing was moved; free space there, or set --quarantine-dir" in done.err
+        assert cli("quarantine", "a", "--quarantine-dir", place.path.parent / "away", *place.options).status == 0
 
 
 def _fill(path: Path) -> None:
@@ -345,5 +415,26 @@ def test_doctor_sees_what_is_open_to_others_and_what_is_no_note(cli: Cli, place:
     done = cli("doctor", *place.options)
     assert f"chmod 700 {place.notes}" in done.out
     assert "README.txt" in done.out
-    assert "broken cannot be read" in done.out
+    assert "broken: This memory is stored, but it is not UTF-8 text" in done.out
     assert done.status == 1
+
+
+def test_doctor_reads_every_note_as_a_run_would(cli: Cli, place: Place) -> None:
+    place.write("fine")
+    header = b"---\ndescription: fine to list\n---\n\n"
+    (place.notes / "body.md").write_bytes(header + b"x" * 5000 + b"\xff")
+    (place.notes / "large.md").write_bytes(header + b"x" * MAX_ENTRY_BYTES)
+    closed = os.geteuid() != 0
+    if closed:
+        (place.notes / "closed.md").write_bytes(header)
+        (place.notes / "closed.md").chmod(0)
+    bad = {"body", "large"} | ({"closed"} if closed else set())
+    done = cli("doctor", *place.options)
+    assert done.status == 1
+    assert {line.split(": ")[0].split()[-1] for line in done.out.splitlines() if "is stored, but" in line} == bad
+    assert all(f"-> look at {place.notes}/{key}.md, and mend it or move it away" in done.out for key in bad)
+    assert json.loads(cli("info", "--check", "--json", *place.options).out)["memory"]["check"]["state"] == {
+        "notes": 1 + len(bad),
+        "unreadable": len(bad),
+        "directory": "is there",
+    }

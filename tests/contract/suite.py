@@ -406,6 +406,25 @@ class StoreContract:
             await store.create("key", "words", "half \ud800 pair")
         assert await subject.stored() == {}
 
+    # What the ledger is told
+
+    async def test_a_delete_tells_which_revision_it_removed_though_nobody_had_read_it(self, store: Store) -> None:
+        await store.create("key", "words", "text")
+        revision = (await read_again(store, "key")).revision("key")
+        scope = Scope()
+        assert await store.delete("key", scope=scope) is True
+        (change,) = scope.drain()
+        assert (change.key, change.revision, change.why, change.met) == ("key", None, "deleted", revision)
+
+    async def test_a_delete_that_removed_nothing_is_not_told_as_one(self, store: Store) -> None:
+        await store.create("key", "words", "text")
+        scope = await read_again(store, "key")
+        scope.drain()
+        assert await store.delete("key") is True
+        assert await store.delete("key", scope=scope) is False
+        assert [change.why for change in scope.drain()] == ["stale"]
+        assert scope.revision("key") is None
+
     # Reading and listing
 
     async def test_an_empty_store(self, store: Store) -> None:

@@ -397,8 +397,8 @@ def test_a_torn_last_line_is_cut_off_before_anything_is_added(base: Path, guard:
             assert opened["scope"]["keys"] == {}  # the read's record was not whole, so its reply never went out
             sidecar.suspend("monday")
             assert journal.read_bytes()[:last] == whole[:last]
-            assert journal.read_bytes()[last:].startswith(b'{"seq":2,"type":"resumed"')
-            assert [record["seq"] for record in records(base, "monday")] == [1, 2, 3, 4, 5]
+            assert journal.read_bytes()[last:].startswith(b'{"seq":3,"type":"resumed"')
+            assert [record["seq"] for record in records(base, "monday")] == list(range(1, 8))
         journal.write_bytes(whole)
         assert list(sidecar.open("monday")["scope"]["keys"]) == ["plan"]
 
@@ -427,6 +427,7 @@ def test_a_journal_torn_in_its_first_line_starts_anew(base: Path, guard: tuple[s
             sidecar.suspend("monday")
             assert [record["type"] for record in records(base, "monday")] == [
                 "meta",
+                "listed",
                 "scope_change",
                 "terminal",
                 "scope",

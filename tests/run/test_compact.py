@@ -64,7 +64,7 @@ def test_what_is_too_much_is_forgotten_from_the_oldest_on(plan: list[Any], most:
     assert kept.items() <= all_of_it.items()
     assert ("forgotten" in again.records[0]) == (kept != all_of_it)
     assert len(kept) <= most + len(found.keys)
-    newest: dict[str, Meeting] = {one.key: one for one in meetings(found.records)}
+    newest: dict[str, Meeting] = {one.key: one for one in meetings(found.records) if one.why != "shown"}
     assert all((one.key, one.met, one.why) in kept for one in newest.values() if one.key in found.keys)
 
 
@@ -79,6 +79,36 @@ def test_it_says_what_it_has_forgotten_until_the_end() -> None:
 
 def test_how_much_it_keeps_is_what_is_published() -> None:
     assert MAX_MEETINGS == 4096
+
+
+def test_of_listings_it_keeps_one_of_each_kind_and_since_when_there_were_some() -> None:
+    written = [records.meta(run="r", identity="i", tools=[], store="s")]
+    for number, what in enumerate(("index", "memory_list", "memory_list", "index", "memory_list")):
+        written.append({**records.listed(what, number + 1), "time": f"t{number}"})  # type: ignore[arg-type]
+    again = replayed(compacted(replayed(encoded(written))))
+    twice = replayed(compacted(replayed(encoded([*again.records, {**written[-1], "time": "t9"}]))))
+    for found, last in ((again, ("t4", 5)), (twice, ("t9", 5))):
+        kept = [one for one in found.records if one["type"] == "listed"]
+        assert {one["what"]: (one["since"], one["time"], one["notes"]) for one in kept} == {
+            "index": ("t0", "t3", 4),
+            "memory_list": ("t1", *last),
+        }
+
+
+def test_what_was_shown_after_a_grant_does_not_stand_for_it() -> None:
+    changes = [Change("a", "1", "read"), Change("a", "2", "shown")]
+    written = [records.meta(run="r", identity="i", tools=[], store="s"), *map(records.scope_change, changes)]
+    again = replayed(compacted(replayed(encoded(written)), most=0))
+    assert again.keys == {"a": "1"}
+    assert [(one.why, one.met) for one in meetings(again.records)] == [("read", "1")]
+
+
+def test_it_keeps_in_which_stores_the_run_has_been() -> None:
+    written = [records.meta(run="r", identity="i", tools=[], store="s")]
+    written += [records.resumed(tools=["t"], store=store) for store in "tuutvt"]
+    again = replayed(compacted(replayed(encoded(written))))
+    assert [one["store"] for one in again.records if one["type"] in ("meta", "resumed")] == ["s", "u", "v", "t"]
+    assert again.store == "t"
 
 
 @given(st.permutations(["a", "b", "c", "d", "e"]))

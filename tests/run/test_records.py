@@ -22,13 +22,15 @@ names = st.lists(texts, max_size=3)
 reasons = st.sampled_from(records.REASONS)
 changes = st.one_of(
     st.builds(Change, texts, texts, st.sampled_from(["read", "created", "updated"])),
-    st.builds(Change, texts, st.none(), st.sampled_from(["deleted", "stale"])),
+    st.builds(Change, texts, st.none(), st.sampled_from(["deleted", "stale", "unknown"]), st.none() | texts),
+    st.builds(Change, texts, st.none() | texts, st.just("shown")),
 )
 lockdowns = st.none() | texts
 legal: st.SearchStrategy[Record] = st.one_of(
     st.builds(records.meta, run=run_ids, identity=texts, tools=names, store=texts, lockdown=lockdowns),
     st.builds(records.resumed, tools=names, store=texts, lockdown=lockdowns),
     st.builds(records.scope_change, changes),
+    st.builds(records.listed, st.sampled_from(["index", "memory_list"]), st.integers(1, 1024)),
     st.builds(records.snapshot, st.dictionaries(texts, texts, max_size=3)),
     st.builds(records.terminal, reasons, st.none() | texts),
 )
@@ -41,7 +43,9 @@ values = st.one_of(
     st.integers(-2, 3),
     st.just(0.5),
     texts,
-    st.sampled_from(["read", "deleted", "stale", "meta", "scope", "suspended", "done", "a\n", "-a", "a" * 129]),
+    st.sampled_from(
+        ["read", "deleted", "stale", "shown", "index", "meta", "scope", "suspended", "done", "a\n", "-a", "a" * 129]
+    ),
     names,
     st.lists(st.integers(0, 1), min_size=1, max_size=2),
     st.dictionaries(texts, texts | st.integers(0, 1), max_size=2),

@@ -20,7 +20,9 @@ stores = st.sampled_from(["s", "t"])
 
 steps = st.one_of(
     st.builds(Change, keys, revisions, st.sampled_from(["read", "created", "updated"])),
-    st.builds(Change, keys, st.none(), st.sampled_from(["deleted", "stale"])),
+    st.builds(Change, keys, st.none(), st.sampled_from(["deleted", "stale", "unknown"]), st.none() | revisions),
+    st.builds(Change, keys, revisions, st.just("shown")),
+    st.tuples(st.just("listed"), st.sampled_from(["index", "memory_list"])),
     st.just("snapshot"),
     st.tuples(st.just("end"), st.sampled_from([reason for reason in records.REASONS if reason != "completed"])),
     st.tuples(st.just("crash"), stores),
@@ -35,12 +37,16 @@ def history(plan: list[Any]) -> tuple[list[Record], dict[str, str], str]:
     for step in plan:
         if isinstance(step, Change):
             written.append(records.scope_change(step))
-            if step.revision is None:
+            if step.why == "shown":
+                pass
+            elif step.revision is None:
                 scope.pop(step.key, None)
             else:
                 scope[step.key] = step.revision
         elif step == "snapshot":
             written.append(records.snapshot(scope))
+        elif step[0] == "listed":
+            written.append(records.listed(step[1], 3))
         elif step[0] == "end":
             written += [records.terminal(step[1]), records.snapshot(scope)]
             written.append(records.resumed(tools=["t"], store=store))

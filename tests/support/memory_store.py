@@ -96,13 +96,15 @@ class MemoryStore:
         validate_key(key)
         with self.shelf.lock:
             documents = self.shelf.reach()
-            existed = key in documents
-            if existed:
-                check_text(documents[key])
+            document = documents.get(key)
+            if document is not None:
+                check_text(document)
                 del documents[key]
-        if scope is not None and (existed or scope.revision(key) is not None):
-            scope.drop(key, "deleted")
-        return existed
+        if scope is not None and document is not None:
+            scope.drop(key, "deleted", _revision(document))
+        elif scope is not None and scope.revision(key) is not None:
+            scope.drop(key, "stale")
+        return document is not None
 
 
 def _described(document: bytes) -> str:

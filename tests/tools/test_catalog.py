@@ -208,7 +208,8 @@ def test_a_collision_grants_nothing(guarded: Desk) -> None:
     """The model has seen a description, not the content."""
     Desk(shelf=guarded.store.shelf).write("key", "theirs", "theirs")
     assert guarded.write("key")["code"] == "exists"
-    assert guarded.scope.drain() == []
+    (change,) = guarded.scope.drain()
+    assert (change.key, change.why, len(change.revision or "")) == ("key", "shown", 32)
     assert guarded.scope.snapshot() == {}
     assert guarded.write("key", overwrite=True)["code"] == "not_read"
 

@@ -1,5 +1,7 @@
 """The text that a run starts with: on, off, empty, full, and planted with hostile descriptions."""
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -112,3 +114,13 @@ def test_whatever_is_planted_there_is_one_line_an_entry(descriptions: list[str])
     for item, line in zip(items, found, strict=True):
         assert line.startswith(f"- {item.key}")
         assert len(line) <= len(f"- {item.key}: ") + INDEX_DESCRIPTION
+
+
+def test_the_readme_tells_how_large_a_full_index_is() -> None:
+    readme = (Path(__file__).parents[2] / "README.md").read_text()
+    full = instructions(
+        [Item(f"note-{number:04}".ljust(20, "k"), "d" * 200) for number in range(1024)], read_only=False
+    )
+    none = instructions(None, read_only=False)
+    assert f"makes a text of {round(len(full), -3):,} characters" in readme
+    assert f"the text then has {round(len(none), -2):,} characters" in readme

@@ -5,7 +5,7 @@ from typing import Any, Final, NamedTuple
 
 from ..config import Config
 from ..options import OptionsError, decode_options, suggestion
-from ..store.document import UNREADABLE
+from ..store.errors import KeyNotFoundError, UnreadableError
 from .opened import BackendError, Opened
 
 __all__ = ["BACKENDS", "DEFAULT_BACKEND", "Running", "backend_of", "check", "describe", "open_backend", "run_to_end"]
@@ -27,7 +27,7 @@ class Running(NamedTuple):
     begin: Callable[[], None]
     close: Callable[[], None]
     directories: tuple[str, ...] = ()
-    """Where it writes files."""
+    """Where it writes files; none if it only reads."""
     ports: tuple[int, ...] | None = None
     """TCP ports it connects to; None for no network at all."""
 
@@ -38,20 +38,23 @@ def backend_of(config: Config) -> str:
     Raises:
         BackendError: it names one that does not exist.
     """
-    name = config.memory.backend or DEFAULT_BACKEND
+    name = DEFAULT_BACKEND if config.memory.backend is None else config.memory.backend
     if name not in BACKENDS:
         raise BackendError(f"harness.memory.backend {name!r} is not a backend{suggestion(name, list(BACKENDS))}")
     return name
 
 
-def open_backend(config: Config, identity: str, base: str | None) -> Running:
+def open_backend(config: Config, identity: str, base: str | None, *, read_only: bool = False) -> Running:
     """Open the configured backend. `identity` names its default place; `base` is the store base, if any.
+
+    With `read_only`, or where the configuration says so, a place that may only be read will do; only the reading
+    methods of the store may be used then.
 
     Raises:
         BackendError: it cannot be used; the text is the remedy.
     """
     try:
-        return _OPEN[backend_of(config)](config, identity, base)
+        return _OPEN[backend_of(config)](config, identity, base, read_only or config.memory.read_only)
     except OptionsError as error:
         raise BackendError(str(error)) from error
 
@@ -90,12 +93,13 @@ def run_to_end(coroutine: Coroutine[Any, Any, Any]) -> Any:
     raise RuntimeError("this store needs an event loop")
 
 
-def _open_file(config: Config, identity: str, base: str | None) -> Running:
+def _open_file(config: Config, identity: str, base: str | None, read_only: bool) -> Running:
     from .file import FileOptions, open_file, resolve_directory
 
     options = decode_options(FileOptions, config.memory.options, "harness.memory.options")
-    opened = open_file(options, identity, base)
-    return Running(opened, run_to_end, _nothing, _nothing, (resolve_directory(options, identity, base),))
+    opened = open_file(options, identity, base, read_only=read_only)
+    written = () if read_only else (resolve_directory(options, identity, base),)
+    return Running(opened, run_to_end, _nothing, _nothing, written)
 
 
 def _nothing() -> None:
@@ -112,7 +116,7 @@ def _describe_file(config: Config, identity: str | None, base: str | None) -> di
     }
 
 
-def _open_jetstream(config: Config, identity: str, _base: str | None) -> Running:
+def _open_jetstream(config: Config, identity: str, _base: str | None, _read_only: bool) -> Running:
     from .broker_thread import BrokerThread
     from .jetstream import JetStreamOptions, open_jetstream
 
@@ -146,10 +150,20 @@ def _check_file(config: Config, identity: str, base: str | None) -> tuple[dict[s
     directory = resolve_directory(options, identity, base)
     if not os.path.lexists(directory):
         return {"notes": 0, "unreadable": 0, "directory": "will be made at the first start"}, []
-    if not os.path.isdir(directory) or not os.access(directory, os.R_OK | os.W_OK | os.X_OK):
-        return {}, [f"{directory} is not a directory that this user can read and write; mend that, or set directory"]
-    items = run_to_end(FileStore(directory).list())
-    unreadable = sum(item.description == UNREADABLE for item in items)
+    wanted = os.R_OK | os.X_OK | (0 if config.memory.read_only else os.W_OK)
+    if not os.path.isdir(directory) or not os.access(directory, wanted):
+        what = "read" if config.memory.read_only else "read and write"
+        return {}, [f"{directory} is not a directory that this user can {what}; mend that, or set directory"]
+    store = FileStore(directory)
+    items = run_to_end(store.list())
+    unreadable = 0
+    for item in items:
+        try:
+            run_to_end(store.read(item.key))
+        except UnreadableError:
+            unreadable += 1
+        except KeyNotFoundError:
+            pass  # deleted since it was listed
     return {"notes": len(items), "unreadable": unreadable, "directory": "is there"}, []
 
 

@@ -42,7 +42,7 @@ class FileOptions(NamedTuple):
     """`harness.memory.options` of the file backend."""
 
     directory: str | None = None
-    """Where notes are kept; `memory/<identity>` if omitted."""
+    """Where notes are kept; `memory/<identity>` if omitted. A leading `~` is this user's home directory."""
     require_read_before_update: bool = False
     """Refuse an overwrite of what this run has not read, or what has changed since."""
 
@@ -51,12 +51,15 @@ def resolve_directory(options: FileOptions, identity: str | None, base: str | No
     """The directory of the notes: relative ones are under the store base, else the working directory.
 
     Raises:
-        BackendError: the directory has to be named after an identity that is not a legal key.
+        BackendError: the directory is not one, or has to be named after an identity that is not a legal key.
     """
     if options.directory is not None:
         if not options.directory or "\0" in options.directory:
             raise BackendError("harness.memory.options.directory is empty; name a directory or leave the option out")
-        relative = options.directory
+        try:
+            relative = files.at_home(options.directory)
+        except ValueError as error:
+            raise BackendError(f"harness.memory.options.directory {error}") from error
     else:
         if identity is None or not is_key(identity):
             raise BackendError(
@@ -67,23 +70,27 @@ def resolve_directory(options: FileOptions, identity: str | None, base: str | No
     return os.path.abspath(os.path.join(base or "", relative))
 
 
-def open_file(options: FileOptions, identity: str, base: str | None) -> Opened:
+def open_file(options: FileOptions, identity: str, base: str | None, *, read_only: bool = False) -> Opened:
     """Make the directory if needed, sweep what dead writers left, and return the store.
 
+    With `read_only` a directory that is there is left as it is: it only has to be readable, and nothing of this store
+    but its reading methods may be used.
+
     Raises:
-        BackendError: the directory cannot be made, read or written.
+        BackendError: the directory cannot be made, read or (unless `read_only`) written.
     """
     directory = resolve_directory(options, identity, base)
     try:
         files.make_private_directory(directory)
         with files.open_directory(directory) as opened:
-            if not files.is_permitted(directory):
+            if not files.is_permitted(directory, change=not read_only):
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-            files.sweep(opened)
+            if not read_only:
+                files.sweep(opened)
     except OSError as error:
         raise BackendError(
-            f"cannot use the memory directory {directory}: {error.strerror}; "
-            "make it a directory that this user can read and write, or set harness.memory.options.directory"
+            f"cannot use the memory directory {directory}: {error.strerror}; make it a directory that this user can "
+            f"{'read' if read_only else 'read and write'}, or set harness.memory.options.directory"
         ) from error
     resolved = os.path.realpath(directory)
     fingerprint = "file:" + digest(os.fsencode(resolved))
@@ -175,7 +182,7 @@ class FileStore:
                     files.publish_new(directory, stage, name)
                 except FileExistsError:
                     raise _taken(directory, name) from None
-            self._make_durable(directory, key, scope)
+            self._make_durable(directory, key, scope, document)
         if scope is not None:
             scope.grant(key, _revision(document), "created")
 
@@ -188,7 +195,7 @@ class FileStore:
                 if not self._require_authority(directory, key, scope):
                     _check_room(directory)
                 files.publish_over(directory, stage, name)
-            self._make_durable(directory, key, scope)
+            self._make_durable(directory, key, scope, document)
         if scope is not None:
             scope.grant(key, _revision(document), "updated")
 
@@ -197,14 +204,16 @@ class FileStore:
         name = key + _SUFFIX
         with self._directory() as directory:
             with files.locked(directory):
-                existed = _readable(directory, name) is not None
-                if existed:
+                document = _readable(directory, name)
+                if document is not None:
                     os.unlink(name, dir_fd=directory)
-            if existed:
-                self._make_durable(directory, key, scope)
-        if scope is not None and (existed or scope.revision(key) is not None):
-            scope.drop(key, "deleted")
-        return existed
+            if document is not None:
+                self._make_durable(directory, key, scope, document)
+        if scope is not None and document is not None:
+            scope.drop(key, "deleted", _revision(document))
+        elif scope is not None and scope.revision(key) is not None:
+            scope.drop(key, "stale")
+        return document is not None
 
     async def delete_revision(self, key: str, revision: str) -> bool:
         validate_key(key)
@@ -216,7 +225,7 @@ class FileStore:
                 if same:
                     os.unlink(name, dir_fd=directory)
             if same:
-                self._make_durable(directory, key, None)
+                self._make_durable(directory, key, None, b"")
         return same
 
     @contextmanager
@@ -256,13 +265,13 @@ class FileStore:
         return current is not None
 
     @staticmethod
-    def _make_durable(directory: int, key: str, scope: Scope | None) -> None:
-        """Flush the directory. The change is visible already, so a failure leaves its outcome open."""
+    def _make_durable(directory: int, key: str, scope: Scope | None, document: bytes) -> None:
+        """Flush the directory. `document` came or went visibly already, so a failure leaves the outcome open."""
         try:
             files.flush(directory)
         except OSError as error:
             if scope is not None:
-                scope.drop(key, "stale")
+                scope.drop(key, "unknown", _revision(document))
             raise OutcomeUnknownError from error
 
 

@@ -490,18 +490,22 @@ class JetStreamStore:
     async def delete(self, key: str, *, scope: Scope | None = None) -> bool:
         validate_key(key)
         deadline = _deadline()
-        existed = False
+        removed = None
         with _honest(key, scope):
-            while not existed:
+            while removed is None:
                 message = await self._last(self._root + key, deadline)
                 if message is None or not _is_value(message):
                     break
                 parse(message.data)
-                existed = await self._swap(key, _MARKER, message.sequence, deadline) is not None
-                _in_time(deadline)
-        if scope is not None and (existed or scope.revision(key) is not None):
-            scope.drop(key, "deleted")
-        return existed
+                if await self._swap(key, _MARKER, message.sequence, deadline) is not None:
+                    removed = self._revision(message.sequence, self._created)
+                else:
+                    _in_time(deadline)
+        if scope is not None and removed is not None:
+            scope.drop(key, "deleted", removed)
+        elif scope is not None and scope.revision(key) is not None:
+            scope.drop(key, "stale")
+        return removed is not None
 
     async def delete_revision(self, key: str, revision: str) -> bool:
         """As `store.contract.Removing` promises."""
@@ -869,7 +873,7 @@ def _honest(key: str, scope: Scope | None) -> Iterator[None]:
     """Whatever leaves a write with an unknown or refused outcome takes the authority over the key."""
     try:
         yield
-    except (StaleError, OutcomeUnknownError, asyncio.CancelledError):
+    except (StaleError, OutcomeUnknownError, asyncio.CancelledError) as error:
         if scope is not None:
-            scope.drop(key, "stale")
+            scope.drop(key, "stale" if isinstance(error, StaleError) else "unknown")
         raise

@@ -11,6 +11,8 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Final
 
+from .report import on_terminal
+
 if TYPE_CHECKING:
     from exposure_policy.audit import Finding, Report, TargetReport
 
@@ -142,6 +144,8 @@ _VERDICTS: Final = {
 
 def _print(report: "Report") -> None:
     try:
+        if not on_terminal():
+            raise ImportError
         from rich.console import Console
     except ImportError:
         _print_plainly(report)

@@ -16,6 +16,7 @@ import argparse
 from ..assemble import Arguments
 from .failure import EX_USAGE, Failure
 from .memory import opened
+from .places import place
 from .report import add_json, progress
 from .transfer import print_report, reader, transfer
 
@@ -38,7 +39,9 @@ def run(arguments: argparse.Namespace) -> int:
     source_places, target_places = _places(arguments, "from"), _places(arguments, "to")
     with (
         opened(source_places) as source,
-        opened(target_places, make=not arguments.dry_run, empty=arguments.dry_run) as target,
+        opened(
+            target_places, write=not arguments.dry_run, make=not arguments.dry_run, empty=arguments.dry_run
+        ) as target,
     ):
         if source.fingerprint == target.fingerprint:
             raise Failure("--from and --to mean the same memory; name two", EX_USAGE)
@@ -57,6 +60,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _places(arguments: argparse.Namespace, end: str) -> Arguments:
     def given(name: str) -> str | None:
-        return getattr(arguments, f"{end}_{name}") or None
+        value: str | None = getattr(arguments, f"{end}_{name}")
+        if name == "identity" and value:
+            return value
+        return place(f"--{end}-{name.replace('_', '-')}".replace("-config", ""), value)
 
     return Arguments(config=given("config"), identity=given("identity"), store_dir=given("store_dir"))

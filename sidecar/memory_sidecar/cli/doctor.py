@@ -10,7 +10,7 @@ import argparse
 import os
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Final, NamedTuple
 
@@ -23,8 +23,7 @@ from ..lockdown import available
 from ..plain import visible
 from ..run.records import is_run_id
 from ..run.runs import RunState
-from ..store.document import UNREADABLE
-from ..store.errors import StoreError
+from ..store.errors import KeyNotFoundError, StoreError, UnreadableError
 from ..store.rules import MAX_ENTRIES, is_key
 from ..version import __version__
 from ..wire.serve import StartError
@@ -33,6 +32,7 @@ from .failure import EX_FOUND, Failure
 from .ledger import read_journals
 from .places import PLACES, add_options, places
 from .report import add_json, on_terminal, print_json, print_table
+from .show import why_unreadable
 
 __all__ = ["configure", "run"]
 
@@ -62,7 +62,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    checks = list(_all(places(vars(arguments)), arguments.run_id))
+    checks = list(_all(vars(arguments), arguments.run_id))
     wrong = [check for check in checks if check.state == "wrong"]
     if arguments.json:
         print_json({"ok": not wrong, "checks": [check._asdict() for check in checks]})
@@ -80,12 +80,13 @@ def run(arguments: argparse.Namespace) -> int:
     return EX_FOUND if wrong else 0
 
 
-def _all(given: Arguments, run_id: str | None) -> Checks:
+def _all(options: Mapping[str, str | None], run_id: str | None) -> Checks:
     yield _Check(
         "program", "ok", f"memory-sidecar {__version__} on Python {sys.version.split()[0]} at {sys.executable}"
     )
     yield from _launching()
     try:
+        given = places(options)
         config, identity = settle(given)
         backend = backend_of(config)
     except (StartError, BackendError) as error:
@@ -101,8 +102,6 @@ def _all(given: Arguments, run_id: str | None) -> Checks:
 def _wrong(check: str, error: Exception) -> _Check:
     """A refusal's own text: what is wrong; what to do."""
     found, _, mend = str(error).rpartition("; ")
-    if mend.startswith("found "):
-        found, mend = str(error), "write it so"
     return _Check(check, "wrong", found or mend, mend if found else "")
 
 
@@ -177,26 +176,37 @@ def _store(given: Arguments, config: Config, identity: str | None, backend: str)
         yield _wrong("store", error)
         return
     if directory is not None:
-        checks = list(_place("store", directory, "harness.memory.options.directory or --store-dir"))
-        yield from checks
-        if not os.path.isdir(directory) or any(check.state == "wrong" for check in checks):
+        read_only = config.memory.read_only
+        yield from _place("store", directory, "harness.memory.options.directory or --store-dir", read_only)
+        if not os.path.isdir(directory) or not os.access(directory, os.R_OK | os.X_OK):
             return
         yield from _strays(directory)
     name = "store" if backend == "file" else "broker"
     try:
-        running = open_backend(config, identity or "", given.store_dir)
+        running = open_backend(config, identity or "", given.store_dir, read_only=True)
     except BackendError as error:
         yield _wrong(name, error)
         return
-    yield from _notes(running, name)
+    yield from _notes(running, name, directory)
 
 
-def _notes(running: Running, name: str) -> Checks:
+def _notes(running: Running, name: str, directory: str | None) -> Checks:
     running.begin()
+    unreadable: list[str] = []
     try:
-        items = running.drive(running.opened.store.list())
+        store = running.opened.store
+        items = running.drive(store.list())
+        for item in items:
+            # A listing doesn't look at bodies, so each note is read, as a model would.
+            try:
+                running.drive(store.read(item.key))
+            except KeyNotFoundError:
+                pass  # deleted since it was listed
+            except UnreadableError as error:
+                unreadable.append(why_unreadable(directory, item.key, error))
     except StoreError as error:
-        yield _Check(name, "wrong", str(error), "see the other lines, and the log of the harness")
+        cause = f" ({error.__cause__})" if isinstance(error.__cause__, OSError) else ""
+        yield _Check(name, "wrong", f"{error}{cause}", "see the other lines, and the log of the harness")
         return
     finally:
         running.close()
@@ -207,9 +217,9 @@ def _notes(running: Running, name: str) -> Checks:
         f"{len(items)} of {MAX_ENTRIES} notes" + (f" in {where}" if where else ""),
         "remove what is not needed: memory-sidecar list, then quarantine KEY" if len(items) >= _NEARLY_FULL else "",
     )
-    for item in items:
-        if item.description == UNREADABLE:
-            yield _Check(name, "wrong", f"{item.key} cannot be read", f"memory-sidecar show {item.key} tells why")
+    for text in unreadable:
+        found, _, mend = text.partition("; ")
+        yield _Check(name, "wrong", found, mend or "replace or remove it at the broker")
 
 
 def _strays(directory: str) -> Checks:
@@ -230,14 +240,23 @@ def _strays(directory: str) -> Checks:
             yield _Check("store", "note", f"not seen as notes in {directory}: {shown}", "notes are files KEY.md")
 
 
-def _place(check: str, directory: str, option: str) -> Checks:
-    """Whether a directory is there, or can be made, and is private; whether its disk has room."""
+def _place(check: str, directory: str, option: str, read_only: bool = False) -> Checks:
+    """Whether a directory is there, or can be made, and is private; whether its disk has room.
+
+    With `read_only` one that is there only has to be readable.
+    """
     existing = directory
     while not os.path.lexists(existing) and os.path.dirname(existing) != existing:
         existing = os.path.dirname(existing)
     change = f"make it a directory that this user can read and write, or set {option}"
     if not os.path.isdir(existing):
         yield _Check(check, "wrong", f"cannot use {directory}: {existing} is not a directory", change)
+        return
+    if read_only and existing == directory:
+        if os.access(directory, os.R_OK | os.X_OK):
+            yield _Check(check, "ok", f"{directory}, to be read only")
+        else:
+            yield _Check(check, "wrong", f"cannot use {directory}: it is not readable by this user", change)
         return
     space = os.statvfs(existing)
     if space.f_flag & os.ST_RDONLY:
@@ -246,6 +265,8 @@ def _place(check: str, directory: str, option: str) -> Checks:
         )
         return
     if not _may_write(existing):
+        if os.stat(existing).st_uid == os.geteuid() and not os.access(existing, os.R_OK | os.W_OK | os.X_OK):
+            change = f"chmod u+rwx {existing}"
         yield _Check(check, "wrong", f"cannot use {directory}: {existing} is not writable by this user", change)
         return
     if existing != directory:
@@ -296,9 +317,8 @@ def _journals(given: Arguments, run_id: str | None) -> Checks:
     except StartError as error:
         yield _wrong("journal", error)
         return
-    checks = list(_place("journal", directory, "--journal-dir"))
-    yield from checks
-    if any(check.state == "wrong" for check in checks):
+    yield from _place("journal", directory, "--journal-dir")
+    if os.path.lexists(directory) and not (os.path.isdir(directory) and os.access(directory, os.R_OK | os.X_OK)):
         return
     try:
         found = read_journals(directory)
@@ -311,12 +331,7 @@ def _journals(given: Arguments, run_id: str | None) -> Checks:
     yield _Check("journal", "ok", f"runs: {shown or 'none yet'}")
     for journal in found:
         if journal.problem:
-            yield _Check(
-                "journal",
-                "wrong",
-                f"the journal of run {journal.run} is {journal.problem}",
-                "restore it from a copy, or remove it: memory-sidecar runs prune --state damaged",
-            )
+            yield _Check("journal", "wrong", f"the journal of run {journal.run} {journal.problem}", journal.remedy)
     if run_id is not None:
         yield _run(run_id, states)
 
@@ -325,6 +340,8 @@ _CANNOT_OPEN: Final[dict[str, tuple[str, str]]] = {
     "open": ("is open in another process", "end that one first, or use another run id"),
     "completed": ("has completed and cannot go on", "use another run id"),
     "damaged": ("has a damaged journal", "see the line above"),
+    "newer": ("was left by a newer version", "see the line above"),
+    "blocked": ("has no file for a journal", "see the line above"),
 }
 
 

@@ -61,15 +61,19 @@ def _read(memory: Memory) -> tuple[list[Note], dict[str, str]]:
     notes: list[Note] = []
     problems: dict[str, str] = {}
     items = memory.list()
-    with progress("export", len(items)) as bar:
-        for item in items:
-            try:
-                notes.append(Note(item.key, memory.read(item.key)))
-            except KeyNotFoundError:
-                pass  # deleted since it was listed: the export is of a moment when it was gone
-            except UnreadableError as error:
-                problems[item.key] = unreadable(memory, item.key, error)
-            bar.advance()
+    try:
+        with progress("export", len(items)) as bar:
+            for item in items:
+                try:
+                    notes.append(Note(item.key, memory.read(item.key)))
+                except KeyNotFoundError:
+                    pass  # deleted since it was listed: the export is of a moment when it was gone
+                except UnreadableError as error:
+                    problems[item.key] = unreadable(memory, item.key, error)
+                bar.advance()
+    except KeyboardInterrupt:
+        complain(f"\nstopped after {len(notes)} of {len(items)} notes; nothing was written: run the same command again")
+        raise
     return notes, problems
 
 

@@ -1,13 +1,26 @@
 """What may go wrong in an operator's command, and how it ends: one or two lines that say what to do, no traceback."""
 
 import os
+import signal
 import sys
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType
+from typing import Final, TextIO
 
 from ..plain import visible
 
-__all__ = ["EX_CONFIG", "EX_FOUND", "EX_USAGE", "Failure", "complain", "guarded"]
+__all__ = [
+    "EX_CONFIG",
+    "EX_FOUND",
+    "EX_USAGE",
+    "Failure",
+    "Stopped",
+    "complain",
+    "guarded",
+    "in_steps",
+    "stopped_status",
+]
 
 EX_FOUND: Final = 1
 """The command ran, and something is wrong or was left out; the output names it."""
@@ -16,9 +29,9 @@ EX_FOUND: Final = 1
 EX_USAGE: Final = 64
 EX_CONFIG: Final = 78
 
-# What shells report for a program ended by these signals.
-_INTERRUPTED: Final = 130
-_PIPE_CLOSED: Final = 141
+# What shells report for a program ended by a signal is 128 and its number.
+_PIPE_CLOSED: Final = 128 + signal.SIGPIPE
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Failure(Exception):  # noqa: N818 - it ends a command; it is not an error in it
@@ -29,10 +42,53 @@ class Failure(Exception):  # noqa: N818 - it ends a command; it is not an error 
         self.status = status
 
 
+class Stopped(KeyboardInterrupt):
+    """A signal other than that of Ctrl-C ends the command: it unwinds as it does for that one."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = number
+
+
+def stopped_status(interrupt: KeyboardInterrupt) -> int:
+    """The exit status of a command that was stopped: 130 for Ctrl-C, 143 for SIGTERM, 129 for SIGHUP."""
+    return 128 + (interrupt.number if isinstance(interrupt, Stopped) else signal.SIGINT)
+
+
+@contextmanager
+def in_steps() -> Iterator[Callable[[], None]]:
+    """For work in steps that each are whole: a signal waits for the end of the step, where the function is called.
+
+    It then raises `KeyboardInterrupt`. A second signal doesn't wait.
+    """
+    seen: list[int] = []
+
+    def hold(number: int, _frame: FrameType | None) -> None:
+        seen.append(number)
+        if len(seen) > 1:
+            raise Stopped(number)
+
+    def stop_here() -> None:
+        if seen:
+            raise Stopped(seen[0])
+
+    # What is ignored (nohup, or in the background of a script) stays ignored.
+    handled = [number for number in _SIGNALS if signal.getsignal(number) not in (signal.SIG_IGN, None)]
+    before = [(number, signal.signal(number, hold)) for number in handled]
+    try:
+        yield stop_here
+    finally:
+        for number, handler in before:
+            signal.signal(number, handler)
+
+
 def complain(text: str) -> None:
     """Tell the operator, on stderr, beside whatever the command prints."""
     if sys.stderr is not None:
-        print(visible(text), file=sys.stderr)
+        try:
+            print(visible(text), file=sys.stderr)
+        except OSError:  # nobody reads it
+            _discard(sys.stderr)
 
 
 def guarded(name: str, command: Callable[[], int]) -> int:
@@ -41,25 +97,58 @@ def guarded(name: str, command: Callable[[], int]) -> int:
         if stream is not None:
             # A terminal that cannot show a character must not end the command.
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    _take_signals()
     try:
         try:
             status = command()
-        finally:
+        except KeyboardInterrupt:
             if sys.stdout is not None:
-                sys.stdout.flush()  # also after --help, so that a closed pipe is met here
+                _discard(sys.stdout)  # its reader may be what was waited for
+            raise
+        finally:
+            _flush()  # also after --help, so that a closed pipe is met here
     except BrokenPipeError:
         # The reader has what it wanted (`| head`). Python would flush once more at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC), 1)
+        if sys.stdout is not None:
+            _discard(sys.stdout)
         return _PIPE_CLOSED
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as interrupt:
         complain(f"\n{name}: stopped")
-        return _INTERRUPTED
+        return stopped_status(interrupt)
     except Exception as error:  # the last resort: a person is told in words
         if sys.flags.dev_mode:
             raise
         text, status = _explained(error)
         complain(f"{name}: {text}")
     return status
+
+
+def _take_signals() -> None:
+    def stop(number: int, _frame: FrameType | None) -> None:
+        raise Stopped(number)
+
+    for number in _SIGNALS:
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, signal.default_int_handler if number == signal.SIGINT else stop)
+
+
+def _flush() -> None:
+    if sys.stdout is not None:
+        try:
+            sys.stdout.flush()
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            _discard(sys.stdout)
+            raise Failure(f"cannot write the output: {error.strerror}; send it somewhere else") from error
+
+
+def _discard(stream: TextIO) -> None:
+    """Let what the stream holds, and what is still written to it, go nowhere: nothing fails or waits any more."""
+    with suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
 
 
 def _explained(error: Exception) -> tuple[str, int]:

@@ -34,7 +34,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     notes = load(arguments.file).notes
     with (
-        opened(places(vars(arguments)), make=not arguments.dry_run, empty=arguments.dry_run) as memory,
+        opened(
+            places(vars(arguments)), write=not arguments.dry_run, make=not arguments.dry_run, empty=arguments.dry_run
+        ) as memory,
         progress("import", len(notes)) as bar,
     ):
         report = transfer(

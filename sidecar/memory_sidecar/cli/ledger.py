@@ -1,28 +1,39 @@
 """The journals read as a ledger: which run saw which note, at which revision, when. Changes nothing.
 
-A journal records what a run read, wrote, deleted and was refused. It does not record listings and the index, which
-show descriptions: whoever needs to know who saw a description must take every run since it was stored.
+A journal records, of each note by name, what a run read, wrote, deleted, was refused and was shown the description of.
+Listings and the index show the descriptions of all notes at once: of those it records when there was one, not of what.
 """
 
 import os
+import stat
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from ..run.compact import meetings
 from ..run.journal import journal_name, read_journal
 from ..run.records import Record
-from ..run.replay import DamagedError
+from ..run.replay import DamagedError, NewerError
 from ..run.runs import run_names
 from .failure import EX_CONFIG, Failure
 
-__all__ = ["Journaled", "Sight", "Sought", "is_complete", "may_have_forgotten", "read_journals", "sights"]
+__all__ = [
+    "Journaled",
+    "Listing",
+    "Sight",
+    "Sought",
+    "is_complete",
+    "listings",
+    "may_have_forgotten",
+    "read_journals",
+    "sights",
+]
 
 _SHORTEST_PREFIX: Final = 8
 """Characters of a digest that stand for all of it. A bucket's revisions are numbers, and always whole."""
 
 
 class Journaled(NamedTuple):
-    """One journal. `problem` says why it cannot be trusted; then there are no records."""
+    """One journal. `problem` says why it cannot be used, `remedy` what to do; then there are no records."""
 
     run: str
     state: str
@@ -33,9 +44,15 @@ class Journaled(NamedTuple):
     records: Sequence[Record]
     held: int
     problem: str = ""
+    remedy: str = ""
     raw: bytes = b""
     forgotten: str = ""
     """Until when the journal does not tell all; "" if it does."""
+
+    @property
+    def stores(self) -> set[str]:
+        """Fingerprints of all stores that the run has been in. `store` is the last."""
+        return {record["store"] for record in self.records if record["type"] in ("meta", "resumed")}
 
 
 class Sought(NamedTuple):
@@ -58,9 +75,10 @@ class Sought(NamedTuple):
 class Sight(NamedTuple):
     """One time that a run met the note.
 
-    `what`: read, created, updated, deleted; refused (an overwrite was refused, or what the run knew of the note became
-    void); or held (the harness handed the authority in). `revision` is the one met; of a refusal or deletion, the one
-    known before.
+    `what`: read, created, updated, deleted; shown (the description alone, as creating what exists was refused); refused
+    (an overwrite was refused, or what the run knew of the note became void); unknown (nobody knows whether its change
+    was stored); or held (the harness handed the authority in). `revision` is the one met: of a deletion, the one
+    removed; of a refusal, the one known before; of an unknown outcome, the one that may be stored, if that is known.
     """
 
     time: str
@@ -68,6 +86,20 @@ class Sight(NamedTuple):
     identity: str
     what: str
     revision: str | None
+
+
+class Listing(NamedTuple):
+    """That a run was shown the descriptions of all notes there were: `times` times, between `first` and `last`.
+
+    `times` is 0 if it is not known, in a journal that was made short. `stores` are those that the run has been in.
+    """
+
+    run: str
+    identity: str
+    stores: Sequence[str]
+    first: str
+    last: str
+    times: int
 
 
 def read_journals(directory: str, identity: str | None = None) -> list[Journaled]:
@@ -89,22 +121,62 @@ def read_journals(directory: str, identity: str | None = None) -> list[Journaled
 
 def _journal(directory: str, run: str) -> Journaled | None:
     path = os.path.join(directory, journal_name(run))
+
+    def unusable(state: str, problem: str, remedy: str, raw: bytes = b"") -> Journaled:
+        return Journaled(run, state, "", "", "", "", (), 0, problem, remedy, raw)
+
     try:
         found, is_open = read_journal(path)
     except FileNotFoundError:
-        return None
+        kind = _kind(path)
+        if kind is None:
+            return None
+        return unusable(
+            "blocked", f"is {kind}, not a file", f"move {path} away; until then no run of that id can be opened"
+        )
+    except NewerError as error:
+        return unusable("newer", f"was written by a newer version, {error}", "read it with that version", _bytes(path))
     except DamagedError as error:
-        return Journaled(run, "damaged", "", "", "", "", (), 0, f"damaged, {error}", _bytes(path))
+        return unusable(
+            "damaged",
+            f"is damaged, {error}",
+            "restore it from a copy, or remove it: memory-sidecar runs prune --state damaged",
+            _bytes(path),
+        )
     except OSError as error:
-        return Journaled(run, "damaged", "", "", "", "", (), 0, f"cannot be read: {error.strerror}")
+        return unusable("damaged", f"cannot be read: {error.strerror}", f"let this user read {path}")
+    if found is None and is_open:
+        return None  # its first record is about to be written
     if found is None:
-        return None
+        return unusable(
+            "empty",
+            "holds no whole record: its process died as it began, or it was cut short",
+            "restore it if there was more in it, or remove it: memory-sidecar runs prune --state empty",
+            _bytes(path),
+        )
     state = "open" if is_open else "interrupted" if found.state == "running" else found.state
     first = found.records[0]
     return Journaled(
         *(run, state, first["identity"], found.store, found.created, found.updated, found.records, len(found.keys)),
         forgotten=first.get("forgotten", ""),
     )
+
+
+_KINDS: Final = {
+    stat.S_IFDIR: "a directory",
+    stat.S_IFLNK: "a symbolic link",
+    stat.S_IFIFO: "a FIFO",
+    stat.S_IFSOCK: "a socket",
+}
+
+
+def _kind(path: str) -> str | None:
+    """What has the name of a journal and is no regular file; None if there is nothing of that kind (any more)."""
+    try:
+        kind = stat.S_IFMT(os.lstat(path).st_mode)
+    except FileNotFoundError:
+        return None
+    return None if kind == stat.S_IFREG else _KINDS.get(kind, "a device")
 
 
 def _bytes(path: str) -> bytes:
@@ -118,9 +190,23 @@ def _bytes(path: str) -> bytes:
 def sights(journal: Journaled, sought: Sought) -> Iterator[Sight]:
     """Each time that the run met the note, oldest first."""
     for one in meetings(journal.records):
-        if one.key == sought.key and sought.matches(one.met):
+        # Where a write went astray the revision that may be stored is not always known.
+        if one.key == sought.key and (one.why == "unknown" or sought.matches(one.met)):
             what = "refused" if one.why == "stale" else one.why
             yield Sight(one.time, journal.run, journal.identity, what, one.met)
+
+
+def listings(journals: Sequence[Journaled]) -> list[Listing]:
+    """The runs that were shown all descriptions, by the first time they were."""
+    found = []
+    for journal in journals:
+        records = [record for record in journal.records if record["type"] == "listed"]
+        if records:
+            first: str = min(record.get("since") or record["time"] for record in records)
+            last = max(record["time"] for record in records)
+            count = 0 if any("since" in record for record in records) else len(records)
+            found.append(Listing(journal.run, journal.identity, sorted(journal.stores), first, last, count))
+    return sorted(found, key=lambda listing: listing.first)
 
 
 def is_complete(journals: Sequence[Journaled], sought: Sought) -> bool:

@@ -41,11 +41,13 @@ class Memory(NamedTuple):
 
 
 @contextmanager
-def opened(arguments: Arguments, *, make: bool = False, empty: bool = False) -> Iterator[Memory]:
+def opened(arguments: Arguments, *, write: bool = False, make: bool = False, empty: bool = False) -> Iterator[Memory]:
     """Open the memory that `arguments` mean, and close it after the block.
 
     Args:
         arguments: as given on the command line.
+        write: for changes too; otherwise a directory that may only be read will do. What the configuration says of
+            `read_only` binds models, not the operator.
         make: make the directory if there is none.
         empty: let a missing directory stand for an empty memory, and make none.
 
@@ -65,6 +67,7 @@ def opened(arguments: Arguments, *, make: bool = False, empty: bool = False) -> 
             f"there is no memory at {directory}; check --identity, --store-dir and --config, or start its harness once",
             EX_CONFIG,
         )
+    config = config._replace(memory=config.memory._replace(read_only=not write))
     running = open_backend(config, identity or "", arguments.store_dir)
     running.begin()
     try:

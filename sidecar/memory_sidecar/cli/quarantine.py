@@ -8,8 +8,8 @@ The copy is on disk before the note is removed, and only the very revision that 
 file: memory-sidecar import reads it too. The directory is quarantine under --store-dir, else in the user's state
 directory; no model can reach it.
 
-The answer names the runs that met the note. A run that is open now may still remember what it read, and descriptions
-were also shown by listings and the index, which are not recorded.
+The answer names the runs that met the note, and those that were shown all descriptions in the index or by memory_list,
+as runs --saw does. A run that is open now may still remember what it saw.
 
 Exit statuses: 0 done; 1 there is no such note, it cannot be read, or it cannot be put back; 64 wrong usage; 78 the
 configuration, the memory or a directory cannot be used.
@@ -32,10 +32,10 @@ from .failure import EX_CONFIG, EX_USAGE, Failure, complain
 from .importing import load
 from .ledger import Sought, is_complete, read_journals
 from .memory import Memory, opened
-from .places import PLACES, add_options, places
+from .places import PLACES, add_options, place, places
 from .portable import Note, encode
 from .report import add_json, moment, on_terminal, print_json, print_table, shown_revision
-from .runs import journal_directory, print_sights, seen
+from .runs import journal_directory, listed, print_sights, seen
 from .show import unreadable
 from .transfer import put
 
@@ -75,8 +75,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    directory = arguments.quarantine_dir or os.path.join(
-        os.path.dirname(default_journal_dir(arguments.store_dir or None)), "quarantine"
+    directory = place("--quarantine-dir", arguments.quarantine_dir) or os.path.join(
+        os.path.dirname(default_journal_dir(places(vars(arguments)).store_dir)), "quarantine"
     )
     directory = os.path.abspath(directory)
     if arguments.list:
@@ -91,11 +91,15 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _quarantine(arguments: argparse.Namespace, directory: str) -> int:
     key = arguments.key
-    with opened(places(vars(arguments))) as memory:
+    with opened(places(vars(arguments)), write=True) as memory:
         path, entry, revision = _move(memory, key, arguments.reason, directory)
+    if not arguments.json:
+        # Before the journals are read, which may take a while: this is done, whatever comes.
+        print(f"{key} at revision {shown_revision(revision)} is quarantined in {visible(path, lines=False)}")
+        print(f"to put it back: memory-sidecar quarantine --restore {key}, with the same options", flush=True)
     sought = Sought(key, None)
     journals = [
-        one for one in read_journals(journal_directory(arguments)) if one.problem or one.store == memory.fingerprint
+        one for one in read_journals(journal_directory(arguments)) if one.problem or memory.fingerprint in one.stores
     ]
     found = seen(journals, sought)
     if arguments.json:
@@ -106,15 +110,15 @@ def _quarantine(arguments: argparse.Namespace, directory: str) -> int:
                 "description": entry.description,
                 "file": path,
                 "seen": [sight._asdict() for sight in found],
+                "listed": [one._asdict() for one in listed(journals, memory.fingerprint)],
                 "complete": is_complete(journals, sought),
             }
         )
         return 0
-    print(f"{key} at revision {shown_revision(revision)} is quarantined in {visible(path, lines=False)}")
-    print(f"to put it back: memory-sidecar quarantine --restore {key}, with the same options")
     print("\nRuns that met this note:")
-    print_sights(found, journals, sought)
-    if any(journal.state == "open" and journal.run in {sight.run for sight in found} for journal in journals):
+    print_sights(found, journals, sought, memory.fingerprint)
+    met = {sight.run for sight in found} | {one.run for one in listed(journals, memory.fingerprint)}
+    if any(journal.state == "open" and journal.run in met for journal in journals):
         print("\nOpen runs may still remember it; end them, if that matters.")
     return 0
 
@@ -163,7 +167,12 @@ def _keep(memory: Memory, note: Note, revision: str, reason: str, directory: str
             "set --quarantine-dir",
             EX_CONFIG,
         ) from error
-    save(path, encode(header, [note]), overwrite=False)
+    try:
+        save(path, encode(header, [note]), overwrite=False)
+    except Failure as error:
+        raise Failure(
+            f"{str(error).partition('; ')[0]}; nothing was moved; free space there, or set --quarantine-dir"
+        ) from error
     return path
 
 
@@ -178,7 +187,7 @@ def _remove(memory: Memory, key: str, revision: str) -> bool:
 def _restore(arguments: argparse.Namespace, directory: str) -> int:
     key = arguments.restore
     kept, _ = _read(directory)
-    with opened(places(vars(arguments)), make=True) as memory:
+    with opened(places(vars(arguments)), write=True, make=True) as memory:
         candidates = [one for one in kept if one.note.key == key]
         if not candidates:
             raise Failure(f"no note {visible(key, lines=False)} is in {directory}; see quarantine --list")

@@ -23,6 +23,10 @@ _STYLES: Final = {
     "interrupted": "yellow",
     "wrong": "bold red",
     "damaged": "bold red",
+    "empty": "bold red",
+    "newer": "yellow",
+    "blocked": "bold red",
+    "unknown": "yellow",
     "refused": "red",
     "collided": "red",
 }

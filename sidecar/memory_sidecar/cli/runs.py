@@ -3,49 +3,72 @@
   memory-sidecar runs                         all runs whose journals are in the journal directory
   memory-sidecar runs show RUN                what it read, wrote and was refused, when
   memory-sidecar runs prune --older-than 30d  remove journals, never one that is open
-  memory-sidecar runs --saw KEY[@REV]         which runs read, wrote or were refused the note, at which revision
+  memory-sidecar runs --saw KEY[@REV]         which runs met the note, at which revision
 
 States: open (a living process has it), suspended, completed, error, budget, max_iterations (how it ended),
-interrupted (its process died; it can be resumed), damaged (its journal cannot be trusted; runs show says where).
+interrupted (its process died; it can be resumed). Of journals that cannot be used, which are named with what to do:
+damaged, empty (no record in it is whole), newer (a newer version wrote it), blocked (it is no file).
 
---saw answers the question after a poisoned note was found. It tells of whole notes: descriptions are also shown by
-listings and in the index at a run's start, which are not recorded. The journal of a run with a very long history keeps
-the newest of it. If --json is given, "complete" is false when a journal could not be read, or may have told of the note
-in what it does not keep.
+--saw answers the question after a poisoned note was found, in two tables. First the runs that met this very note: read,
+created, updated, deleted it; were shown its description as creating what exists was refused; were refused it (an
+overwrite, or what the run knew was void); wrote or deleted it with an outcome that is unknown; or held authority that
+their harness handed in. Then the runs that were shown all descriptions at once, by the index at their start or by
+memory_list, from when to when: whoever listed while the note was stored has seen its description. Those are of every
+memory whose runs lie in this journal directory; with --identity or --config, of that memory alone, if it is in files.
 
-Exit statuses: 0 done; 1 a journal is damaged or not kept whole, so that the answer may lack a run, or there is no such
-run; 64 wrong usage; 78 the journal directory or the configuration cannot be used.
+The journal of a run with a very long history keeps the newest of it. If --json is given, "complete" is false when a
+journal could not be read, or may have told of the note in what it does not keep.
+
+Exit statuses: 0 done; 1 a journal cannot be used or is not kept whole, so that the answer may lack a run, or there is
+no such run; 64 wrong usage; 78 the journal directory or the configuration cannot be used.
 """
 
 import argparse
 import os
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
 from ..assemble import default_journal_dir, settle
+from ..backend.choose import backend_of
+from ..backend.opened import BackendError
 from ..plain import visible
 from ..run.journal import journal_name
 from ..run.records import REASONS, is_run_id
 from ..run.runs import RunState, remove_run, run_names
 from ..store.rules import is_key
-from .failure import EX_CONFIG, EX_FOUND, EX_USAGE, Failure, complain
-from .ledger import Journaled, Sight, Sought, is_complete, may_have_forgotten, read_journals, sights
+from .failure import EX_CONFIG, EX_FOUND, EX_USAGE, Failure, complain, in_steps, stopped_status
+from .ledger import (
+    Journaled,
+    Listing,
+    Sight,
+    Sought,
+    is_complete,
+    listings,
+    may_have_forgotten,
+    read_journals,
+    sights,
+)
+from .memory import opened
 from .places import PLACES, add_options, places
 from .report import add_json, moment, on_terminal, print_json, print_table, shown_revision
 
-__all__ = ["configure", "journal_directory", "print_sights", "run", "seen"]
+__all__ = ["configure", "journal_directory", "listed", "print_sights", "run", "seen"]
 
-_STATES: Final = (*REASONS, "interrupted", "damaged")
+_STATES: Final = (*REASONS, "interrupted", "empty", "damaged", "newer")
+_PRECIOUS: Final = ("damaged", "newer")
+"""What may still be restored or read: it goes only when it is named."""
 _UNITS: Final = {"m": 60, "h": 3600, "d": 86400, "w": 604800}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     add_options(parser, PLACES)
     add_json(parser)
-    parser.add_argument("--saw", metavar="KEY[@REV]", type=_sought, help="which runs met this note")
+    parser.add_argument(
+        "--saw", metavar="KEY[@REV]", type=_sought, help="which runs met this note, or were shown all descriptions"
+    )
     parser.set_defaults(action=None)
     actions = parser.add_subparsers(metavar="show | prune")
     show = actions.add_parser("show", help="what one run did", description="Show what one run did, oldest first.")
@@ -55,7 +78,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "prune",
         help="remove journals of runs that are over",
         description="Remove journals: with them goes the authority to resume, and what the ledger tells of their runs. "
-        "Never one that is open. Both conditions, if given, must hold; damaged ones go only by --state damaged.",
+        "Never one that is open. Both conditions, if given, must hold; damaged ones, and those of a newer version, go "
+        "only by their --state.",
     )
     prune.add_argument("--older-than", metavar="AGE", type=_age, help="unused for so long: 45m, 12h, 30d, 4w")
     prune.add_argument("--state", choices=_STATES, action="append", help="in this state; may be repeated")
@@ -94,7 +118,8 @@ def run(arguments: argparse.Namespace) -> int:
             # "Nobody saw it" must never be the answer to a misspelt directory.
             raise Failure(f"there is no journal directory {directory}; check --journal-dir and --store-dir", EX_CONFIG)
         # Of every identity: a memory may be shared, and a poisoned note is not its author's matter alone.
-        return _saw(read_journals(directory), arguments.saw, as_json=arguments.json)
+        only = _fingerprint(arguments)
+        return _saw(read_journals(directory), arguments.saw, only, as_json=arguments.json)
     return _list(read_journals(directory, identity), directory, as_json=arguments.json)
 
 
@@ -138,10 +163,10 @@ def _tell_damage(damaged: Sequence[Journaled], sought: Sought | None = None) -> 
     for journal in damaged:
         mentions = sought is not None and f'"{sought.key}"'.encode() in journal.raw
         complain(
-            f"run {journal.run}: its journal is {journal.problem}" + ("; it mentions this key" if mentions else "")
+            f"run {journal.run}: its journal {journal.problem}"
+            + ("; it mentions this key" if mentions else "")
+            + f"\n  {journal.remedy}"
         )
-    if damaged:
-        complain("restore them from a copy; runs prune --state damaged removes them")
 
 
 # --- show ------------------------------------------------------------------------------------------------------
@@ -156,10 +181,7 @@ def _show(arguments: argparse.Namespace, directory: str) -> int:
         raise Failure(f"there is no run {run_id} in {directory}; see memory-sidecar runs")
     journal = found[0]
     if journal.problem:
-        raise Failure(
-            f"the journal {directory}/{journal_name(run_id)} is {journal.problem}\n"
-            "restore it from a copy, or remove it: memory-sidecar runs prune --state damaged"
-        )
+        raise Failure(f"the journal {directory}/{journal_name(run_id)} {journal.problem}\n{journal.remedy}")
     if arguments.json:
         print_json(_as_json(journal) | {"store": journal.store, "records": list(journal.records)})
         return 0
@@ -206,9 +228,17 @@ def _told(record: dict[str, Any]) -> tuple[str, str, str, str]:
                 "",
                 f"authority over {count} {'note' if count == 1 else 'notes'}: " + ", ".join(record["keys"]),
             )
+        case "shown":
+            return "shown", record["key"], shown_revision(record["revision"]), "its description, as it exists already"
+        case "listed":
+            since = f", and others since {moment(record['since'])}" if "since" in record else ""
+            return "listed", "", "", f"the descriptions of {record['notes']} notes, by {record['what']}{since}"
+    revision = shown_revision(record["revision"] or record.get("met"))
     if record["why"] == "stale":
-        return "refused", record["key"], "", "an overwrite was refused, or what the run knew is void"
-    return record["why"], record["key"], shown_revision(record["revision"]), ""
+        return "refused", record["key"], revision, "an overwrite was refused, or what the run knew is void"
+    if record["why"] == "unknown":
+        return "unknown", record["key"], revision, "whether its change was stored"
+    return record["why"], record["key"], revision, ""
 
 
 # --- saw -------------------------------------------------------------------------------------------------------
@@ -225,7 +255,10 @@ def seen(journals: Sequence[Journaled], sought: Sought) -> list[Sight]:
     return [sight for _, sight in sorted(found, key=lambda placed: placed[0])]
 
 
-def print_sights(found: Sequence[Sight], journals: Sequence[Journaled], sought: Sought) -> None:
+def print_sights(
+    found: Sequence[Sight], journals: Sequence[Journaled], sought: Sought, only: str | None = None
+) -> None:
+    """Both tables, then which journals leave the answer open. `only` is the store whose listings matter, if known."""
     states = {journal.run: journal.state for journal in journals}
     if found:
         print_table(
@@ -237,7 +270,8 @@ def print_sights(found: Sequence[Sight], journals: Sequence[Journaled], sought: 
             styled=1,
         )
     else:
-        print("No run read it, wrote it or was refused it, as far as these journals tell.")
+        print("No run met this very note, as far as these journals tell.")
+    _print_listings(journals, states, only)
     _tell_damage([journal for journal in journals if journal.problem], sought)
     for journal in journals:
         if may_have_forgotten(journal, sought):
@@ -246,7 +280,42 @@ def print_sights(found: Sequence[Sight], journals: Sequence[Journaled], sought: 
             )
 
 
-def _saw(journals: Sequence[Journaled], sought: Sought, *, as_json: bool) -> int:
+def listed(journals: Sequence[Journaled], only: str | None) -> list[Listing]:
+    """The runs that were shown all descriptions: of the store `only`, if it is given."""
+    return [one for one in listings(journals) if only is None or only in one.stores]
+
+
+def _print_listings(journals: Sequence[Journaled], states: Mapping[str, str], only: str | None) -> None:
+    found = listed(journals, only)
+    if not found:
+        print("\nNo run was shown a listing.")
+        return
+    print("\nShown all descriptions of that time, in the index or by memory_list:")
+    print_table(
+        ("FIRST (UTC)", "LAST (UTC)", "TIMES", "RUN", "STATE", "IDENTITY"),
+        [
+            (moment(one.first), moment(one.last), str(one.times or "many"), one.run, states[one.run], one.identity)
+            for one in found
+        ],
+        styled=4,
+    )
+
+
+def _fingerprint(arguments: argparse.Namespace) -> str | None:
+    """The store of the memory that the options name; None if they name none, or none that is in files here."""
+    given = places(vars(arguments))
+    if given.identity is None and given.config is None:
+        return None
+    try:
+        if backend_of(settle(given)[0]) != "file":
+            return None  # which bucket it is only its broker tells
+        with opened(given) as memory:
+            return memory.fingerprint
+    except (Failure, BackendError):
+        return None
+
+
+def _saw(journals: Sequence[Journaled], sought: Sought, only: str | None, *, as_json: bool) -> int:
     found = seen(journals, sought)
     damaged = [journal for journal in journals if journal.problem]
     if as_json:
@@ -256,11 +325,12 @@ def _saw(journals: Sequence[Journaled], sought: Sought, *, as_json: bool) -> int
                 "revision": sought.revision,
                 "complete": is_complete(journals, sought),
                 "seen": [sight._asdict() for sight in found],
+                "listed": [one._asdict() for one in listed(journals, only)],
                 "damaged": [{"run": journal.run, "problem": journal.problem} for journal in damaged],
             }
         )
     else:
-        print_sights(found, journals, sought)
+        print_sights(found, journals, sought, only)
     return 0 if is_complete(journals, sought) else EX_FOUND
 
 
@@ -276,20 +346,22 @@ def _prune(arguments: argparse.Namespace, directory: str, identity: str | None) 
     def wanted(state: RunState) -> bool:
         if arguments.state and state.state not in arguments.state:
             return False
-        if state.state == "damaged" and "damaged" not in (arguments.state or ()):
+        if state.state in _PRECIOUS and state.state not in (arguments.state or ()):
             return False
         return limit is None or _last_used(directory, state) < limit
 
-    removed, problems = [], []
-    for name in run_names(directory):
-        if only is not None and name not in only:
-            continue
-        try:
-            state = remove_run(directory, name, wanted, dry_run=arguments.dry_run)
-        except OSError as error:
-            problems.append(f"run {name} stays: {error.strerror}; check the permissions of {directory}")
-        else:
-            removed += [state] if state is not None else []
+    removed: list[RunState] = []
+    problems: list[str] = []
+    status = EX_FOUND
+    try:
+        with in_steps() as stop_here:
+            for name in run_names(directory):
+                stop_here()
+                if only is None or name in only:
+                    _remove(directory, name, wanted, arguments.dry_run, removed, problems)
+    except KeyboardInterrupt as interrupt:
+        status = stopped_status(interrupt)
+        problems.append("stopped before all were looked at; run the same command again to go on")
     if arguments.json:
         print_json({"dry_run": arguments.dry_run, "removed": [state._asdict() for state in removed]})
     else:
@@ -302,7 +374,23 @@ def _prune(arguments: argparse.Namespace, directory: str, identity: str | None) 
             print("nothing to remove")
     for text in problems:
         complain(text)
-    return EX_FOUND if problems else 0
+    return status if problems else 0
+
+
+def _remove(
+    directory: str,
+    name: str,
+    wanted: Callable[[RunState], bool],
+    dry_run: bool,
+    removed: list[RunState],
+    problems: list[str],
+) -> None:
+    try:
+        state = remove_run(directory, name, wanted, dry_run=dry_run)
+    except OSError as error:
+        problems.append(f"run {name} stays: {error.strerror}; check the permissions of {directory}")
+    else:
+        removed += [state] if state is not None else []
 
 
 def _last_used(directory: str, state: RunState) -> float:

@@ -102,13 +102,15 @@ def serve_harness(options: Mapping[str, str | None], injected: Injected | None =
 
 def _configure_log(options: Mapping[str, str | None]) -> StartError | None:
     """Set up the log as asked. What cannot be set up is said, to the harness as well."""
-    level_word, format_word = options.get("log_level") or "warning", options.get("log_format") or "text"
+    level_word, format_word = options.get("log_level"), options.get("log_format")
+    level_word = "warning" if level_word is None else level_word
+    format_word = "text" if format_word is None else format_word
     level = next((known for known in log.LEVELS if known == level_word), None)
     log.configure(level or "warning", format_word)
     if level is None:
-        return StartError(f"--log-level {level_word} is not a level; use {', '.join(log.LEVELS)}")
+        return StartError(f"--log-level {level_word!r} is not a level; use {', '.join(log.LEVELS)}")
     if format_word not in log.FORMATS:
-        return StartError(f"--log-format {format_word} is not a format; use {' or '.join(log.FORMATS)}")
+        return StartError(f"--log-format {format_word!r} is not a format; use {' or '.join(log.FORMATS)}")
     return None
 
 

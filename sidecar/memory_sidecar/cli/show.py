@@ -18,7 +18,7 @@ from .memory import Memory, opened
 from .places import PLACES, add_options, places
 from .report import add_json, on_terminal, print_json, shown_revision
 
-__all__ = ["configure", "run"]
+__all__ = ["configure", "run", "unreadable", "why_unreadable"]
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -60,7 +60,12 @@ def run(arguments: argparse.Namespace) -> int:
 
 def unreadable(memory: Memory, key: str, error: UnreadableError) -> str:
     """What an operator can do about a note that cannot be read."""
+    return why_unreadable(memory.directory, key, error)
+
+
+def why_unreadable(directory: str | None, key: str, error: UnreadableError) -> str:
+    """As `unreadable`, of a note in `directory`, or at a broker."""
     what = str(error).partition(". ")[0]
-    if memory.directory is None:
+    if directory is None:
         return f"{key}: {what}"
-    return f"{key}: {what}; look at {memory.directory}/{key}.md, and mend it or move it away"
+    return f"{key}: {what}; look at {directory}/{key}.md, and mend it or move it away"

@@ -24,7 +24,7 @@ from ..store.errors import (
 )
 from ..store.rules import check_capacity, normalize_description, validate_write
 from ..store.scope import Scope
-from .failure import EX_FOUND, complain
+from .failure import EX_FOUND, complain, in_steps, stopped_status
 from .memory import Memory
 from .report import print_json
 
@@ -45,11 +45,12 @@ class Result(NamedTuple):
 
 
 class Report(NamedTuple):
-    """What became of all. `stopped` says why some were not tried; "" if all were."""
+    """What became of all. `stopped` says why some were not tried; "" if all were. `status` is the exit status then."""
 
     results: Sequence[Result]
     total: int
     stopped: str
+    status: int = EX_FOUND
 
     def keys(self, what: str) -> list[str]:
         return [result.key for result in self.results if result.what == what]
@@ -73,25 +74,30 @@ def transfer(
     dry_run: bool,
     advance: Callable[[], None],
 ) -> Report:
-    """Put each note that `notes` yields a reader of. Stops in order when a store is out of reach or on Ctrl-C."""
+    """Put each note that `notes` yields a reader of.
+
+    Stops in order, between two notes, when a store is out of reach or on Ctrl-C, SIGTERM or SIGHUP.
+    """
     results: list[Result] = []
     try:
         stored = {item.key for item in memory.list()}
-        for read in notes:
-            try:
-                key, entry = read()
-            except _LeftOut as left_out:
-                results.append(left_out.result)
-            else:
-                result = put(memory, key, entry, overwrite=overwrite, dry_run=dry_run)
-                if dry_run and result.what == "created":
-                    result = _if_room(result, stored)
-                results.append(result)
-            advance()
+        with in_steps() as stop_here:
+            for read in notes:
+                stop_here()
+                try:
+                    key, entry = read()
+                except _LeftOut as left_out:
+                    results.append(left_out.result)
+                else:
+                    result = put(memory, key, entry, overwrite=overwrite, dry_run=dry_run)
+                    if dry_run and result.what == "created":
+                        result = _if_room(result, stored)
+                    results.append(result)
+                advance()
     except UnavailableError as error:
         return Report(results, total, str(error))
-    except KeyboardInterrupt:
-        return Report(results, total, "interrupted")
+    except KeyboardInterrupt as interrupt:
+        return Report(results, total, "interrupted", stopped_status(interrupt))
     return Report(results, total, "")
 
 
@@ -200,4 +206,6 @@ def print_report(report: Report, *, dry_run: bool, as_json: bool) -> int:
             "run the same command again to go on: what is stored already is not stored twice"
         )
     left = report.keys("collided") or report.keys("refused")
-    return EX_FOUND if left or report.stopped else 0
+    if report.stopped:
+        return report.status
+    return EX_FOUND if left else 0

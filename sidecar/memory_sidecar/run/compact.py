@@ -2,12 +2,14 @@
 
 A run that overwrites one note for days would otherwise fill the disk with the history of that note. What is kept of
 it answers the ledger's question, which runs met a note at which revision: of each key, revision and kind of meeting
-the last. Where even these are too many the oldest go, and the first record says so (`forgotten`).
+the last. Where even these are too many the oldest go, and the first record says so (`forgotten`). Of listings it keeps
+one of each kind, which stands for all of them.
 """
 
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
+from ..store.scope import SHOWN
 from .records import HELD, Record, encode
 from .replay import Replayed
 
@@ -25,11 +27,11 @@ class Meeting(NamedTuple):
     time: str
     key: str
     why: str
-    """As in a `scope_change`; `held`: the harness handed the authority in."""
+    """As in a `scope_change`; `held`: the harness handed the authority in; `shown`: its description was shown."""
     revision: str | None
-    """What the run knew afterwards."""
+    """What the run knew afterwards; what was `shown` it doesn't know."""
     met: str | None
-    """What it met: of a loss, the revision known before."""
+    """What it met: of a loss, what the record says was removed or may be stored, else the revision known before."""
 
 
 def meetings(records: Sequence[Record]) -> Iterator[Meeting]:
@@ -41,6 +43,8 @@ def meetings(records: Sequence[Record]) -> Iterator[Meeting]:
             met = revision if revision is not None else record.get("met", held.get(key))
             held[key] = revision
             yield Meeting(place, record["time"], key, record["why"], revision, met)
+        elif record["type"] == SHOWN:
+            yield Meeting(place, record["time"], record["key"], SHOWN, None, record["revision"])
         elif record["type"] == "scope":
             for key, revision in record["keys"].items():
                 if revision != held.get(key):
@@ -52,7 +56,7 @@ def meetings(records: Sequence[Record]) -> Iterator[Meeting]:
 def compacted(found: Replayed, most: int = MAX_MEETINGS) -> bytes:
     """A journal that replays to the scope, store, tools, state and times of `found`, in as few records as may be."""
     met = list(meetings(found.records))
-    newest = {one.key: one for one in met}
+    newest = {one.key: one for one in met if one.why != SHOWN}
     last = {(one.key, one.met, one.why): one for one in met}
     needed = {newest[key] for key in found.keys}
     others = sorted(set(last.values()) - needed)
@@ -60,8 +64,11 @@ def compacted(found: Replayed, most: int = MAX_MEETINGS) -> bytes:
     dropped, kept = others[:split], [*others[split:], *needed]
 
     rest = [(one.place, _told(one)) for one in kept]
-    # The newest of these says which tools and which store.
-    rest += [(place, record) for place, record in enumerate(found.records) if record["type"] == "resumed"][-1:]
+    # The newest of these says which tools and which store; the others, in which stores the run has been.
+    rest += {
+        record["store"]: (place, record) for place, record in enumerate(found.records) if record["type"] == "resumed"
+    }.values()
+    rest += _listings(found.records)
     rest.sort(key=lambda placed: placed[0])
     endings = [record for record in found.records if record["type"] == "terminal" and found.state != "running"]
     snapshot = {"type": "scope", "time": found.updated, "keys": found.keys}
@@ -71,7 +78,19 @@ def compacted(found: Replayed, most: int = MAX_MEETINGS) -> bytes:
     return _line({**found.records[0], **marks}, 1) + body
 
 
+def _listings(records: Sequence[Record]) -> Iterator[tuple[int, Record]]:
+    """Of each kind of listing the last, which tells since when there were some."""
+    kept: dict[str, tuple[int, Record]] = {}
+    for place, record in enumerate(records):
+        if record["type"] == "listed":
+            first = kept.get(record["what"], (0, record))[1]
+            kept[record["what"]] = place, {**record, "since": first.get("since", first["time"])}
+    yield from kept.values()
+
+
 def _told(one: Meeting) -> Record:
+    if one.why == SHOWN:
+        return {"type": SHOWN, "time": one.time, "key": one.key, "revision": one.met}
     record: Record = {"type": "scope_change", "time": one.time, "key": one.key, "revision": one.revision}
     # What was known before a loss may not be told by the record before it any more.
     return {**record, "why": one.why} | ({"met": one.met} if one.revision is None else {})

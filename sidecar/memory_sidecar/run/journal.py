@@ -59,7 +59,7 @@ def read_journal(path: str) -> tuple[Replayed | None, bool]:
     while (descriptor := files.open_regular(path, None)) is not None:
         try:
             found = replay(files.read_up_to(descriptor, os.fstat(descriptor).st_size))
-            if not files.try_lock(descriptor):
+            if not files.try_lock(descriptor, shared=True):
                 return found, True
             if os.fstat(descriptor).st_nlink:
                 return found, False
@@ -241,7 +241,7 @@ class Journal:
         self._settled = self._length
         try:
             self._replace()
-        except (OSError, DamagedError, ImportError):  # the last where the machine has no room for a module either
+        except (OSError, DamagedError, ImportError):  # its module is loaded here, so that may fail too
             with suppress(OSError):
                 os.unlink(self._stage)
 
@@ -281,11 +281,15 @@ class Journal:
             self.close()
             self._waiting.insert(0, self._snapshot())
         files.make_private_directory(self._directory)
-        descriptor = files.create_exclusively(self._path, None)
-        if not files.try_lock(descriptor, patience=_LOOK):
-            # Another process found the file before this one had locked it, and holds the run now.
-            files.close(descriptor)
-            raise BlockingIOError(errno.EBUSY, os.strerror(errno.EBUSY), self._path)
+        while True:
+            descriptor = files.create_exclusively(self._path, None)
+            if not files.try_lock(descriptor, patience=_LOOK):
+                # Another process found the file before this one had locked it, and holds the run now.
+                files.close(descriptor)
+                raise BlockingIOError(errno.EBUSY, os.strerror(errno.EBUSY), self._path)
+            if os.fstat(descriptor).st_nlink:
+                break
+            files.close(descriptor)  # a person's command removed it, as one without a record: make it again
         self._descriptor, self._length, self._seq, self._settled = descriptor, 0, 1, 0
         self._torn = self._name_flushed = False
         return descriptor

@@ -13,19 +13,21 @@ from binascii import crc32
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, Literal, get_args
 
-from ..store.scope import Change, Granted, Lost
+from ..store.scope import SHOWN, Change, Granted, Lost
 
 __all__ = [
     "HELD",
     "REASONS",
     "RUN_ID",
     "VERSION",
+    "Listed",
     "Reason",
     "Record",
     "RecordError",
     "decode",
     "encode",
     "is_run_id",
+    "listed",
     "meta",
     "resumed",
     "scope_change",
@@ -43,6 +45,9 @@ _RUN_ID: Final = re.compile(RUN_ID)
 Reason = Literal["suspended", "completed", "error", "budget", "max_iterations"]
 """Why a run stopped. Every ending but `completed` can be resumed."""
 REASONS: Final[tuple[Reason, ...]] = get_args(Reason)
+
+Listed = Literal["index", "memory_list"]
+"""What shows all descriptions: the index at a run's start, and the tool."""
 
 HELD: Final = "held"
 """Why a compacted journal knows a key whose authority the harness handed in: beside the kinds of `store.scope`."""
@@ -97,8 +102,18 @@ def resumed(*, tools: Iterable[str], store: str, lockdown: str | None = None) ->
 
 
 def scope_change(change: Change) -> Record:
-    """One key's authority was earned or lost."""
-    return {"type": "scope_change", "time": timestamp(), **change._asdict()}
+    """One key's authority was earned or lost; or its description was shown, which changes nothing."""
+    if change.why == SHOWN:
+        return {"type": SHOWN, "time": timestamp(), "key": change.key, "revision": change.revision}
+    told = change._asdict()
+    if change.met is None:
+        del told["met"]
+    return {"type": "scope_change", "time": timestamp(), **told}
+
+
+def listed(what: Listed, notes: int) -> Record:
+    """The model was shown the descriptions of all notes there were: `notes` of them, of which none is named here."""
+    return {"type": "listed", "time": timestamp(), "what": what, "notes": notes}
 
 
 def snapshot(keys: Mapping[str, str]) -> Record:
@@ -204,13 +219,16 @@ _REQUIRED: Final[dict[str, dict[str, Rule]]] = {
         "revision": _text_or_none,
         "why": _one_of(*get_args(Granted), HELD, *get_args(Lost)),
     },
+    SHOWN: {**_TIMED, "key": _text, "revision": _text_or_none},
+    "listed": {**_TIMED, "what": _one_of(*get_args(Listed)), "notes": _whole},
     "scope": {**_TIMED, "keys": lambda value: isinstance(value, dict) and all(map(_text, value.values()))},
     "terminal": {**_TIMED, "reason": _one_of(*REASONS)},
 }
 _OPTIONAL: Final[dict[str, dict[str, Rule]]] = {
-    # `compacted` and `forgotten` are written by `compact`, as is `met`.
+    # `compacted`, `forgotten` and `since` are written by `compact`.
     "meta": {"lockdown": _text, "compacted": _whole, "forgotten": _text},
     "resumed": {"lockdown": _text},
     "scope_change": {"met": _text_or_none},
+    "listed": {"since": _text},
     "terminal": {"message": _text},
 }

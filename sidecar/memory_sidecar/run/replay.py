@@ -44,7 +44,7 @@ class Replayed(NamedTuple):
 
 # Which types of record may follow, by whether the run has ended. The first record is `meta`, and only it.
 _LEGAL: Final = {
-    "running": {"scope_change", "scope", "terminal", "resumed"},
+    "running": {"scope_change", "shown", "listed", "scope", "terminal", "resumed"},
     "ended": {"scope", "resumed"},
 }
 
@@ -80,9 +80,9 @@ def replay(data: bytes) -> Replayed | None:
             state = record["reason"]
         elif kind == "scope":
             keys = dict(record["keys"])
-        elif record["revision"] is None:
+        elif kind == "scope_change" and record["revision"] is None:
             keys.pop(record["key"], None)
-        else:
+        elif kind == "scope_change":
             keys[record["key"]] = record["revision"]
         updated = record["created"] if kind == "meta" else record["time"]
         records.append(record)

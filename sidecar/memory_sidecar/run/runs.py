@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from .. import files
 from .journal import journal_name, read_journal, stage_name
 from .records import is_run_id
-from .replay import DamagedError, replay
+from .replay import DamagedError, NewerError, replay
 
 __all__ = ["RunState", "list_runs", "remove_run", "run_names"]
 
@@ -58,6 +58,8 @@ def remove_run(
 
     The journal's lock is held from looking to removing, so that a run which is resumed meanwhile is safe.
 
+    Beside the states of a listing there are `empty` (no record is whole) and `newer` (a newer version wrote it).
+
     Raises:
         OSError: it cannot be read or removed.
     """
@@ -71,12 +73,13 @@ def remove_run(
         status = os.fstat(descriptor)
         try:
             found = replay(files.read_up_to(descriptor, status.st_size))
-        except DamagedError:
-            state = RunState(run, "damaged", "", "")
+        except DamagedError as error:
+            state = RunState(run, "newer" if isinstance(error, NewerError) else "damaged", "", "")
         else:
             if found is None:
-                return None
-            state = RunState(run, _ended(found.state), found.created, found.updated)
+                state = RunState(run, "empty", "", "")
+            else:
+                state = RunState(run, _ended(found.state), found.created, found.updated)
         if not wanted(state) or not os.path.samestat(status, os.stat(path, follow_symlinks=False)):
             return None
         if dry_run:

@@ -62,6 +62,8 @@ class Run:
         self.resumed = False
         self._setting = setting
         self._scope = Scope()
+        self._before: list[Record] | None = []
+        """What there is to tell before the journal exists; None once it does."""
         self._journal = Journal(
             setting.journal_dir,
             run,
@@ -96,7 +98,8 @@ class Run:
 
         Where no journal can be written memory works all the same, and `unsaved` tells.
         """
-        self._journal.append([])
+        before, self._before = self._before, None
+        self._journal.append(before or [])
 
     def _open(self, resume: Resume, handed: HandedScope | None) -> None:
         found = self._journal.open()
@@ -117,13 +120,19 @@ class Run:
             self._journal.append([again, self._snapshot()], durable=True)
         else:
             self._journal.start([self._snapshot()] if keys else [])
+        self._before = None
 
     async def instructions(self, served: "Served | None" = None) -> str:
-        """The system text: the note, and the index unless the operator turned it off. Grants no authority."""
+        """The system text: the note, and the index unless the operator turned it off. Grants no authority.
+
+        That the index was shown is journaled, once the run has a journal.
+        """
         catalog = self._setting.catalog
         if not catalog.enabled:
             return ""
         items = await self._store(served).list() if self._setting.with_index else None
+        if items:
+            self._record([records.listed("index", len(items))])
         return instructions(items, read_only=catalog.read_only)
 
     async def call(
@@ -140,8 +149,11 @@ class Run:
         Raises:
             UnknownToolError: this process has no such tool.
         """
+        listed: list[Record] = []
         try:
             outcome = await self._setting.catalog.call(tool, arguments, self._store(served), self._scope)
+            if outcome.listed:
+                listed = [records.listed("memory_list", outcome.listed)]
         finally:
             # Also when the call failed in a way nobody expected: what the store did is done.
             changes = self._scope.drain()
@@ -150,7 +162,7 @@ class Run:
                     if change.why == "read":
                         self._scope.drop(change.key, "stale")
                 changes += self._scope.drain()
-            self._record([records.scope_change(change) for change in changes])
+            self._record([*listed, *(records.scope_change(change) for change in changes)])
         return Answer(outcome, self._journal.unsaved)
 
     def end(self, reason: Reason, message: str | None = None) -> None:
@@ -179,7 +191,9 @@ class Run:
         return TracedStore(self._setting.store, served)
 
     def _record(self, changes: list[Record]) -> None:
-        if changes or self._journal.unsaved or self._journal.is_lost:
+        if self._before is not None:
+            self._before += changes
+        elif changes or self._journal.unsaved or self._journal.is_lost:
             self._journal.append(changes)
 
     def _snapshot(self) -> Record:

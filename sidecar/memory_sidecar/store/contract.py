@@ -82,7 +82,7 @@ class Store(Protocol):
             KeyExistsError: the key already holds an entry; it is unchanged.
             StoreFullError: `rules.MAX_ENTRIES` are stored.
             UnavailableError: nothing was stored.
-            OutcomeUnknownError: the entry may or may not be stored.
+            OutcomeUnknownError: the entry may or may not be stored; `scope` forgets the key, for that reason.
         """
         ...
 
@@ -104,7 +104,8 @@ class Store(Protocol):
         ...
 
     async def delete(self, key: str, *, scope: Scope | None = None) -> bool:
-        """Remove the entry. True exactly when this call removed one. `scope` forgets the key either way.
+        """Remove the entry. True exactly when this call removed one, whose revision `scope` then records; it
+        forgets the key either way.
 
         Raises:
             InvalidError: the key is not legal.

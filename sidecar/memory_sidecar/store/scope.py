@@ -2,16 +2,21 @@
 
 Only a backend changes a scope, and only for these reasons: a read or a write of the run's own shows it a
 value (grant); a delete, a refusal or an unknown outcome means it no longer knows the value (drop). Listing
-and the index grant nothing. A `None` scope is valid everywhere and authorises nothing.
+and the index grant nothing, nor does a refusal that shows a description (show): that is noted for the ledger alone. A
+`None` scope is valid everywhere and authorises nothing.
 """
 
 from collections.abc import Mapping
-from typing import Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
-__all__ = ["Change", "Granted", "Lost", "Scope"]
+__all__ = ["SHOWN", "Change", "Granted", "Lost", "Scope"]
 
 Granted = Literal["read", "created", "updated"]
-Lost = Literal["deleted", "stale"]
+Lost = Literal["deleted", "stale", "unknown"]
+"""Why authority goes: this run removed the note; it was refused, or what it knew is void; nobody knows whether its
+change was stored."""
+SHOWN: Final = "shown"
+"""The model saw the note's description and not its content: no authority comes or goes."""
 
 
 class Change(NamedTuple):
@@ -19,7 +24,9 @@ class Change(NamedTuple):
 
     key: str
     revision: str | None
-    why: Granted | Lost
+    why: Granted | Lost | Literal["shown"]
+    met: str | None = None
+    """Of a loss, where the backend knows it: the revision that was removed, or that may have been stored."""
 
 
 class Scope:
@@ -40,10 +47,14 @@ class Scope:
         self._keys[key] = revision
         self._changes.append(Change(key, revision, why))
 
-    def drop(self, key: str, why: Lost) -> None:
+    def drop(self, key: str, why: Lost, met: str | None = None) -> None:
         """The run's knowledge of `key` is void. Recorded even if there was none: a refusal is evidence."""
         self._keys.pop(key, None)
-        self._changes.append(Change(key, None, why))
+        self._changes.append(Change(key, None, why, met))
+
+    def show(self, key: str, revision: str | None) -> None:
+        """The model was shown the description that `key` has at `revision`. Its authority stays as it is."""
+        self._changes.append(Change(key, revision, SHOWN))
 
     def snapshot(self) -> dict[str, str]:
         """All keys and revisions, sorted by key: what a journal or a harness keeps."""

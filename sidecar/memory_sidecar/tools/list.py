@@ -10,7 +10,8 @@ __all__ = ["TOOL"]
 
 async def _handle(_arguments: Arguments, store: Store, _scope: Scope) -> Outcome:
     items = await store.list()
-    return Outcome({"memories": [{"key": item.key, "description": neutralise(item.description)} for item in items]})
+    shown = [{"key": item.key, "description": neutralise(item.description)} for item in items]
+    return Outcome({"memories": shown}, listed=len(items))
 
 
 TOOL = Tool(

@@ -17,13 +17,14 @@ class Outcome(NamedTuple):
     """A tool's answer: structured, or an error text that tells the model what to do.
 
     The rest is for the operator, never on the wire: `code` is a stable word for logs and telemetry, `cause` what a
-    store could not do.
+    store could not do, `listed` how many descriptions a listing shows.
     """
 
     structured: dict[str, Any] | None = None
     error: str | None = None
     code: str = "ok"
     cause: StoreError | None = None
+    listed: int = 0
 
 
 Handler = Callable[[Arguments, Store, Scope], Awaitable[Outcome]]

@@ -16,20 +16,23 @@ async def _handle(arguments: Arguments, store: Store, scope: Scope) -> Outcome:
     try:
         await write(key, arguments["description"], arguments["content"], scope=scope)
     except KeyExistsError:
-        return _refused(key, "exists", await _why_exists(store, key))
+        return _refused(key, "exists", await _why_exists(store, key, scope))
     except StaleError as refusal:
         return _refused(key, refusal.reason, await _why_stale(store, key, refusal.reason))
     return Outcome({"written": True, "key": key})
 
 
-async def _why_exists(store: Store, key: str) -> str:
-    # Read without a scope: the model sees the description, not the content, so it earns no authority.
+async def _why_exists(store: Store, key: str, scope: Scope) -> str:
+    # Read with a scope of its own: the model sees the description, not the content, so it earns no authority. That it
+    # saw it, and of which revision, is for the ledger.
+    looked = Scope()
     try:
-        entry = await store.read(key)
+        entry = await store.read(key, scope=looked)
     except KeyNotFoundError:
         return "This key held a memory a moment ago and is free now. Call memory_write again."
     except StoreError as error:
         return str(error)
+    scope.show(key, looked.revision(key))
     # The description is quoted: one that holds a quotation mark must not go on as if it were this text.
     described = neutralise(entry.description).replace('"', "'")
     what = f'described as "{described}"' if described else "without a description"
