@@ -48,6 +48,9 @@ CLEAN = [
         "inputSchema": {"properties": {"key": {}}},
     },
     {"name": "find_leaks", "description": "Finds memory leaks and lists the allocation stacks."},
+    {"name": "put_object", "inputSchema": {"properties": {"key": {}, "content": {}, "overwrite": {}}}},
+    {"name": "set", "inputSchema": {"properties": {"key": {}, "description": {}, "content": {}, "space": {}}}},
+    {"name": "put", "outputSchema": {"properties": {"key": {}, "written": {}}}},
     {"name": "s3_put", "inputSchema": {"properties": {"key": {}, "content": {}, "bucket": {}}}},
     {"name": "weather", "description": "Current weather. This server keeps no memory of what you asked."},
     {"name": "chat", "description": "Talk to the agent. It does not share its private memory."},
@@ -66,7 +69,7 @@ LEAKS = [
     ({"name": "x", "_meta": {"memory-sidecar/private": True}}, "marker"),
     ({"name": "x", "_meta": {"memory-sidecar/run": "r1"}}, "marker"),
     ({"name": "x", "inputSchema": {"properties": {"key": {}, "description": {}, "content": {}}}}, "schema"),
-    ({"name": "x", "inputSchema": {"items": {"properties": {"key": 1, "content": 1, "overwrite": 1}}}}, "schema"),
+    ({"name": "x", "inputSchema": {"items": {"properties": {"key": 1, "description": 1, "content": 1}}}}, "schema"),
     ({"name": "x", "description": "Forwards to memory_read."}, "text"),
     ({"name": "x", "description": "Forwards to `acme.memory-write`, quickly"}, "text"),
     ({"name": "x", "examples": ["call ｍｅｍｏｒｙ＿ｌｉｓｔ first"]}, "text"),
@@ -116,7 +119,8 @@ def test_the_harness_itself_may_have_them() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["memory_" * 200_000, "a" * 2_000_000, "memory read " * 100_000, "<" * 500_000, "ﷺ" * 100_000]
+    "text",
+    ["memory_" * 200_000, "a" * 2_000_000, "memory read " * 100_000, "<" * 500_000, "ﷺ" * 100_000, "keep " * 100_000],
 )
 def test_hostile_text_costs_little(text: str) -> None:
     started = time.process_time()

@@ -21,7 +21,7 @@ _LISTS: Final = {
 }
 _MAX_REASONS: Final = 20
 # Which evidence is told first: what names the tool, then what only shows that it is one.
-_TELLING: Final = ("name", "marker", "identity", "schema", "text")
+_TELLING: Final = ("name", "marker", "identity", "address", "schema", "text")
 
 
 class Collector:

@@ -7,11 +7,12 @@ doesn't either; a word of hardware beside it does, and so does an ending that ma
 
 import re
 import unicodedata
+from collections.abc import Iterable
 from typing import Final
 
 from ..decide import TOOLS
 
-__all__ = ["fold", "memory_name", "near_name"]
+__all__ = ["fold", "is_memory", "memory_name", "near_name", "verbs"]
 
 # A name longer than this is judged by its beginning: hostile input must not cost more than linear time.
 _MAX_NAME: Final = 4096
@@ -59,6 +60,14 @@ _VERBS: Final = {
     ),
     **dict.fromkeys("delete remove forget erase clear drop purge".split(), "memory_delete"),
 }
+# Verbs of remembering: as the head of a name they may be about memory without saying so.
+_REMEMBERING: Final = frozenset("recall remember memorize memorise forget".split())
+_OF_NOTES: Final = _REMEMBERING | frozenset("store save keep persist record retrieve".split())
+_OF_AGENTS: Final = frozenset(
+    "agent agents agentic ai llm assistant claude chat conversation session long short term longterm persistent durable"
+    " semantic episodic working core archival user project bank banks graph knowledge vault basic simple open super"
+    " service store storage layer manager db database node js ts py python typescript".split()
+)
 
 
 def fold(text: str) -> str:
@@ -109,8 +118,27 @@ def _whole(joined: str, words: list[str], ends: list[int], at: int, end: int) ->
     return not (before[-1:] and before[-1] in _HARDWARE) and not (after[:1] and after[0] in _HARDWARE)
 
 
-def near_name(name: str) -> str | None:
+def near_name(name: str) -> tuple[str, bool] | None:
+    """The memory tool that `name` may mean in other words, and whether it hardly means anything else."""
     words = _words(name[:_MAX_NAME])
-    if not _NOUNS.intersection(words) or _HARDWARE.intersection(words):
+    if _HARDWARE.intersection(words):
         return None
-    return next((_VERBS[w] for w in words if w in _VERBS), None)
+    if _NOUNS.intersection(words):
+        verb = next((_VERBS[w] for w in words if w in _VERBS), None)
+        if verb is not None:
+            # A machine has one memory, and it is read or written, not saved or recalled.
+            return verb, "memories" in words or not _OF_NOTES.isdisjoint(words)
+        return ("memory_read", False) if all(w in _NOUNS or w in _FILLER for w in words) else None
+    return next(((_VERBS[w], False) for w in words[:2] if w in _REMEMBERING), None)
+
+
+def is_memory(name: str) -> bool:
+    """Whether a server's name says that it is a memory, with nothing beside it that could be another sense."""
+    words = [w for w in _words(name[:_MAX_NAME]) if not _VERSION.fullmatch(w)]
+    return bool(_NOUNS.intersection(words)) and all(w in _NOUNS or w in _FILLER or w in _OF_AGENTS for w in words)
+
+
+def verbs(words: Iterable[str]) -> list[str]:
+    """The memory tools whose verbs are among `words`, each once: what one tool that does all of it lets choose."""
+    found = (_VERBS.get(part) for word in words for part in _words(word[:_MAX_NAME]))
+    return list(dict.fromkeys(tool for tool in found if tool is not None))
