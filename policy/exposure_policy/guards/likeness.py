@@ -72,6 +72,8 @@ class Offer:
     """The field that `name` is from: what has none is called by its `id` or its address."""
     identifier: str = ""
     """Its `id`, where it has a name besides."""
+    shown: Mapping[str, Any] = field(default_factory=dict)
+    """All of it, as it came."""
 
 
 @dataclass(frozen=True)
@@ -113,6 +115,7 @@ def offer_of(kind: str, data: Mapping[str, Any]) -> Offer:
         named_by=named_by,
         title=text("title"),
         identifier=text("id") if named_by != "id" else "",
+        shown=data,
         texts={k: t for k, t in texts.items() if t},
         input_schema=schema,
         output_schema=mapping("outputSchema"),

@@ -43,7 +43,8 @@ _PLACE: Final = re.compile(r"\b(?:in|into|from|to|of) (?:the )?memory\b")
 _KEEPS: Final = re.compile(r"\b(?:remember|recall|memori[sz]|forget|store|save|keep)\w*\b")
 _WHAT: Final = re.compile(
     r"\b(?:facts?|preferences?|learn(?:ed|t)|earlier|something|what (?:you|i|the user|was)|(?:know|remember)s?"
-    r"|(?:previous|past|prior|future|later|across|between|multiple) (?:\w+ )?(?:runs?|sessions?|conversations?|chats?))\b"
+    r"|(?:previous|past|prior|future|later|across|between|multiple) (?:\w+ )?"
+    r"(?:runs?|sessions?|conversations?|chats?))\b"
 )
 _RECALL: Final = re.compile(r"\b(?:products?|vehicles?|food|drugs?|safety|fda|nhtsa|defects?|manufacturers?)\b")
 _OTHER_SENSE: Final = re.compile(
