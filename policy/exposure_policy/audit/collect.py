@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from ..guards.likeness import Offer, judge, offer_of
+from ..guards.likeness import Offer, judge, offer_of, overlong
 from .result import Bounds, Evidence, Finding, TargetReport
 
 __all__ = ["Collector"]
@@ -85,6 +85,8 @@ class Collector:
         if (offer.kind, offer.name) not in self._distinct:
             self._distinct.add((offer.kind, offer.name))
             self._seen[offer.kind] += 1
+        if much := overlong(offer):
+            self.unaudited(f"not all of the {offer.kind} {offer.name[:80]!r} was judged: {much}; shorten it")
         signs = sorted(judge(offer), key=lambda sign: _TELLING.index(sign.rule))
         if signs:
             evidence = tuple(Evidence(s.rule, s.where + page, s.evidence) for s in signs)

@@ -32,8 +32,8 @@ from typing import Any, Final
 
 from ..decide import ExposureRefused, check
 from ..table import Surface
-from .names import fold, is_memory, memory_name, near_name, verbs
-from .prose import Match, index_match, text_matches
+from .names import MAX_NAME, fold, is_memory, memory_name, near_name, verbs
+from .prose import MAX_TEXT, Match, index_match, text_matches
 
 __all__ = [
     "MARKER",
@@ -42,6 +42,7 @@ __all__ = [
     "index_signs",
     "judge",
     "offer_of",
+    "overlong",
     "refuse",
     "refuse_signs",
     "result_signs",
@@ -52,7 +53,7 @@ MARKER: Final = "memory-sidecar/private"
 
 _MARKER_PREFIX: Final = "memory-sidecar/"
 
-# A schema with more parts than this is judged by its first ones: hostile input must not cost more than linear time.
+# Parts of a schema or a field: hostile input must not cost more than linear time. See `overlong`.
 _MAX_NODES: Final = 20_000
 _EXCERPT: Final = 160
 
@@ -301,14 +302,48 @@ def judge(offer: Offer) -> tuple[Sign, ...]:
     return tuple(weak.values()) if len(weak) > 1 else ()
 
 
+def overlong(offer: Offer) -> str | None:
+    """What of the offer is more than is judged, in words; None if it was judged whole.
+
+    A memory could be offered behind so much of something else, so what is this long passes nowhere.
+    """
+    for where, name in ((offer.named_by, offer.name), ("id", offer.identifier), ("title", offer.title)):
+        if len(name) > MAX_NAME:
+            return f"its {where} is longer than {MAX_NAME} characters"
+    for where, text in _texts(offer):
+        if len(text) > MAX_TEXT:
+            return f"a text in its {where} is longer than {MAX_TEXT} characters"
+    for where, node in offer.shown.items():
+        if not isinstance(node, str) and _parts(node) > _MAX_NODES:
+            return f"its {where} has more than {_MAX_NODES} parts"
+    return None
+
+
+def _parts(node: object) -> int:
+    stack: list[Any] = [node]
+    seen = 0
+    while stack and seen <= _MAX_NODES:
+        node = stack.pop()
+        seen += 1
+        if isinstance(node, Mapping):
+            stack.extend(node.values())
+            stack.extend(node.keys())
+        elif isinstance(node, list | tuple):
+            stack.extend(node)
+    return seen
+
+
 def refuse(offer: Offer, surface: Surface) -> None:
     """Return if `offer` may be on `surface`.
 
     Raises:
-        ExposureRefused: it is a memory tool, and the policy table keeps that tool off this surface. The refusal
-            names the offer as it calls itself, the surface, and the rule with its evidence.
+        ExposureRefused: it is a memory tool, and the policy table keeps that tool off this surface; or there is too
+            much of it to judge. The refusal names the offer as it calls itself, the surface, and the rule with its
+            evidence.
     """
     refuse_signs(judge(offer), offer.name, surface)
+    if surface is not Surface.HARNESS and (much := overlong(offer)):
+        raise ExposureRefused(offer.name[:_EXCERPT], surface.value, f"{much}, more than can be judged; shorten it")
 
 
 def refuse_signs(signs: Iterable[Sign], name: str, surface: Surface) -> None:

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from .names import fold, memory_name
 
-__all__ = ["Match", "index_match", "text_matches"]
+__all__ = ["MAX_TEXT", "Match", "index_match", "text_matches"]
 
 _TOKEN: Final = re.compile(r"[^\s\"'`“”‘’«»(),;<>\[\]{}!?|*]+")
 # Inside a text only a joined name counts: prose has "memory" and "read" as neighbours for other reasons.
@@ -19,7 +19,8 @@ _JOINED: Final = re.compile(
     r"(?i)memor[yi](?:es)?[_.:\-/·‐‑]+\w|[a-z]Memory|memory[A-Z]|memory(list|read|write|delete)"
 )
 _SENTENCE: Final = re.compile(r"(?<=[.!?;])\s+|[\n\r]+|•")
-_INDEX: Final = re.compile(r"<\s*/?\s*memory[-_ ]index", re.IGNORECASE)
+# Possessive: a long run of spaces must not be tried again from each of them.
+_INDEX: Final = re.compile(r"<\s*+/?\s*+memory[-_ ]index", re.IGNORECASE)
 _NOUN: Final = re.compile(r"\b(?:memory|memories)\b")
 _VERB: Final = re.compile(
     r"\b(?:read|write|list|delet|sav|stor|recall|retriev|forget|remember|updat|overwrit|fetch|access|expos"
@@ -46,6 +47,10 @@ _WHAT: Final = re.compile(
     r"|(?:previous|past|prior|future|later|across|between|multiple) (?:\w+ )?"
     r"(?:runs?|sessions?|conversations?|chats?))\b"
 )
+_WHO: Final = re.compile(r"\b(?:agent|assistant|bot|harness|model|llm|ai)\b")
+_WHEN: Final = re.compile(
+    r"\b(?:earlier|previous|past|prior|future|later|across|between) (?:\w+ )?(?:runs?|sessions?|conversations?|chats?)\b"
+)
 _RECALL: Final = re.compile(r"\b(?:products?|vehicles?|food|drugs?|safety|fda|nhtsa|defects?|manufacturers?)\b")
 _OTHER_SENSE: Final = re.compile(
     r"\b(?:ram|vram|gpu|cpu|heap|stack|leaks?|footprint|bandwidth|allocat\w*|process(?:es)?|address(?:es)?|bytes?"
@@ -64,8 +69,8 @@ _DENIED: Final = re.compile(
 # A joined name written with digits for letters, for the quick test before tokens are looked at.
 _LEET_HINT: Final = re.compile(r"(?i)m[e3]m[o0]ry")
 
-# A text longer than this is judged by its beginning: hostile input must not cost more than linear time.
-_MAX_TEXT: Final = 65_536
+MAX_TEXT: Final = 65_536
+"""Characters of one text that are judged; a longer one is refused or told as unaudited, not passed."""
 _EXCERPT: Final = 160
 
 
@@ -79,7 +84,7 @@ class Match(NamedTuple):
 
 def text_matches(text: str) -> Iterator[Match]:
     """Where a text that a stranger can read offers memory; at most one match of each sort."""
-    folded = fold(text[:_MAX_TEXT])
+    folded = fold(text[:MAX_TEXT])
     if index := index_match(folded):
         yield index
     if _JOINED.search(folded) or _LEET_HINT.search(folded):
@@ -93,7 +98,7 @@ def text_matches(text: str) -> Iterator[Match]:
 
 def index_match(text: str) -> Match | None:
     """The start-of-run index block, which belongs in the harness's prompt and nowhere else."""
-    folded = fold(text[:_MAX_TEXT])
+    folded = fold(text)
     found = _INDEX.search(folded)
     return Match("memory_list", _around(folded, found.start()), strong=True) if found else None
 
@@ -125,7 +130,8 @@ def _remembering(sentence: str) -> Match | None:
     found = _KEEPS.search(sentence)
     if found is None or not _WHAT.search(sentence, found.end()) or _RECALL.search(sentence):
         return None
-    return Match(_verb_tool(found[0]), sentence.strip()[:_EXCERPT], strong=False)
+    strong = _WHO.search(sentence) is not None and _WHEN.search(sentence) is not None
+    return Match(_verb_tool(found[0]), sentence.strip()[:_EXCERPT], strong)
 
 
 def _verb_tool(verb: str) -> str:
