@@ -49,7 +49,8 @@ _WHAT: Final = re.compile(
 )
 _WHO: Final = re.compile(r"\b(?:agent|assistant|bot|harness|model|llm|ai)\b")
 _WHEN: Final = re.compile(
-    r"\b(?:earlier|previous|past|prior|future|later|across|between) (?:\w+ )?(?:runs?|sessions?|conversations?|chats?)\b"
+    r"\b(?:earlier|previous|past|prior|future|later|across|between) (?:\w+ )?"
+    r"(?:runs?|sessions?|conversations?|chats?)\b"
 )
 _RECALL: Final = re.compile(r"\b(?:products?|vehicles?|food|drugs?|safety|fda|nhtsa|defects?|manufacturers?)\b")
 _OTHER_SENSE: Final = re.compile(
