@@ -129,6 +129,17 @@ def test_a_leaky_card_is_discovered(serve: Callable[[Any], str], path: str, aske
     assert one(serve(site({path: BAD})) + asked).status == "leak"
 
 
+def test_an_id_is_told_as_an_id_and_skills_may_be_a_mapping(tmp_path: Path) -> None:
+    (finding,) = one(saved(tmp_path, plain(skill(id="memory_read", name="Forecast")))).findings
+    assert (finding.name, finding.evidence[0].label) == ("Forecast", "name in id")
+    nameless = OLD | {"skills": [{"id": "memory_read", "description": "d", "tags": []}]}
+    (finding,) = one(saved(tmp_path, nameless)).findings
+    assert (finding.name, finding.evidence[0].label) == ("memory_read", "name in id")
+    mapped = OLD | {"skills": {"memory_read": {"description": "d"}}}
+    report = one(saved(tmp_path, mapped))
+    assert (report.status, report.findings[0].name) == ("leak", "memory_read")
+
+
 def test_both_well_known_paths_are_judged(serve: Callable[[Any], str]) -> None:
     url = serve(site({"/.well-known/agent-card.json": plain(), "/.well-known/agent.json": BAD}))
     assert one(url).status == "leak"
@@ -144,10 +155,9 @@ def test_a_host_without_a_card(serve: Callable[[Any], str]) -> None:
         assert "no agent card was found" in " ".join(one(serve(site(routes))).unaudited)
     locked = serve(site({"/.well-known/agent-card.json": JSONResponse({}, 401)}))
     assert "status 401" in one(locked).unaudited[0]
-    assert one(serve(site({"/x.json": Response("no")})) + "/x.json").unaudited == (
-        "/x.json is not JSON",
-        "no agent card was found there",
-    )
+    junk, absent = one(serve(site({"/x.json": Response("no")})) + "/x.json").unaudited
+    assert junk.startswith("/x.json is not JSON")
+    assert absent.startswith("no agent card was found there")
 
 
 def test_hosts_that_do_not_end(serve: Callable[[Any], str]) -> None:

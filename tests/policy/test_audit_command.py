@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -48,11 +47,10 @@ def test_a_leak_is_shown_without_its_tricks(leaky: str, clean: str, capsys: pyte
     assert run("--card", leaky, "--host-config", clean) == 1
     out = capsys.readouterr().out
     assert "memory_read" in out
-    assert "[red]x[/red]" in re.sub(r"\s", "", out) or "[red]" in out
+    assert "[red]x[/red]" in out
     assert "\x1b" not in out
     assert "\u202e" not in out
-    joined = re.sub(r"\s", "", out)  # a table wraps long paths
-    assert joined.index("card.json") < joined.index("mcp.json")
+    assert out.index("card.json") < out.index("mcp.json")
 
 
 def test_the_same_without_the_table_package(
@@ -96,12 +94,12 @@ def test_a_server_that_floods_leaves_the_terminal_alone(capfd: pytest.CaptureFix
     captured = capfd.readouterr()
     assert captured.err == ""
     assert "\x1b" not in captured.out
-    assert "bytes to stderr" in " ".join(captured.out.split())
+    assert "bytes to stderr" in captured.out
 
 
 def test_the_time_limit_is_passed_on(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("--mcp", command(BREAKS, "hangs"), "--timeout", "1") == 2
-    assert "within 1 seconds" in " ".join(capsys.readouterr().out.split())
+    assert "within 1 seconds" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("words", [(), ("--json",), ("--timeout", "0"), ("--timeout", "nan"), ("--timeout", "x")])

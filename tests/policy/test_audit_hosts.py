@@ -47,6 +47,8 @@ def test_the_sidecar_is_found_in_every_hosts_file(tmp_path: Path, shape: str) ->
     (finding,) = report.findings
     assert (finding.surface, finding.name, finding.rule) == ("host-config", "notes", "listed")
     assert "memory-sidecar" in finding.evidence[0].text
+    assert finding.evidence[0].where.endswith("ervers.notes")  # the entry as the file has it
+    assert finding.tool == "memory_list, memory_read, memory_write, memory_delete"  # what it would offer
     assert '"notes"' in text.splitlines()[finding.line - 1]
     assert report.seen == {"listed server": 3}
 

@@ -45,6 +45,11 @@ LEAKS: dict[str, tuple[str, str, str, str]] = {
     "template": ("memory_read", "memory_read", "name", "name"),
     "introduction": ("helper", "memory_list", "text", "instructions"),
     "second_page": ("memory_delete", "memory_delete", "name", "name, page 2"),
+    "remembers": ("recall", "memory_read", "name", "name"),
+    "addressed": ("notes", "memory_read", "address", "uri"),
+    "addressed_template": ("one", "memory_read", "address", "uriTemplate"),
+    "prompted": ("start", "memory_read", "text", "description"),
+    "calls_itself_memory": ("memory-server", "memory_list", "identity", "name"),
     "answers_by_hand": ("add", "memory_read", "text", "x-notes"),
 }
 
@@ -113,7 +118,7 @@ def serve() -> Iterator[Callable[[Any], str]]:
         thread.join(10)
 
 
-@pytest.mark.parametrize("mode", ["as_is", "second_page", "described", "introduction"])
+@pytest.mark.parametrize("mode", ["as_is", "second_page", "described", "introduction", "addressed"])
 def test_a_leak_over_streamable_http(serve: Callable[[Any], str], mode: str) -> None:
     url = serve(offers.build(mode).streamable_http_app()) + "/mcp"
     assert_found(one(Target("url", url)), mode)
@@ -180,6 +185,7 @@ def timed(target: Target, bounds: Bounds, at_most: float) -> TargetReport:
     report = one(target, bounds)
     assert time.monotonic() - started < at_most
     assert report.status == "unaudited"
+    assert all("; " in reason for reason in report.unaudited), "say what to try"
     assert not left_behind()
     return report
 

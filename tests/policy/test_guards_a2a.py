@@ -107,6 +107,9 @@ def test_a_card_inside_a_card_or_an_answer() -> None:
     refused({"name": "Weather", "skills": [], "extendedAgentCard": bad})
     refused({"jsonrpc": "2.0", "id": 1, "result": bad})
     refused({"agents": [{"card": bad}]})
+    refused({"name": "Weather", "skills": {"memory_read": {"description": "Tells the weather."}}})
+    refused({"name": "Weather", "skills": {"a": {"description": "Gives back what the agent stored in memory."}}})
+    refused({"name": "Weather", "skills": [], "x-actions": {"memory_write": True}})
 
 
 @pytest.mark.parametrize("junk", [None, 3, [], object(), "[]"])

@@ -4,6 +4,7 @@ import contextvars
 import functools
 import subprocess
 import sys
+import traceback
 import types
 from collections.abc import Callable
 from typing import Any
@@ -244,6 +245,34 @@ def by_handler(server: MCPServer[Any]) -> None:
     server._lowlevel_server.add_request_handler("tools/list", mcp_types.PaginatedRequestParams, listed)
 
 
+def by_middleware(server: MCPServer[Any]) -> None:
+    run = Run()
+
+    async def answers(ctx: Any, call_next: Any) -> Any:
+        return await run.call("x", {}) if ctx.method == "tools/call" else await call_next(ctx)
+
+    server._lowlevel_server.middleware.append(answers)
+
+
+def by_middleware_in_another_list(server: MCPServer[Any]) -> None:
+    run = Run()
+
+    async def answers(ctx: Any, call_next: Any) -> Any:
+        await run.call("x", {})
+        return await call_next(ctx)
+
+    server._lowlevel_server.middleware = [answers]
+
+
+def by_notification(server: MCPServer[Any]) -> None:
+    run = Run()
+
+    async def noted(ctx: Any, params: Any) -> None:
+        await run.call("x", {})
+
+    server._lowlevel_server.add_notification_handler("notifications/x", mcp_types.NotificationParams, noted)
+
+
 WAYS = [way for name, way in sorted(globals().items()) if name.startswith("by_")]
 
 
@@ -273,9 +302,16 @@ def test_refused_by_constructor_and_extension() -> None:
         def tools(self) -> list[ToolBinding]:
             return [ToolBinding(fn=plain, kwargs={"name": "memory_read"})]
 
+    class Intercepting(Extension):
+        identifier = "com.example/intercepting"
+
+        async def intercept_tool_call(self, params: Any, ctx: Any, call_next: Any) -> Any:
+            return await Run().call("x", {}) and await call_next(ctx) and params
+
     for server in (
         MCPServer("x", tools=[mcp_tool("memory_read")]),
         MCPServer("x", extensions=[Leaky()]),
+        MCPServer("x", extensions=[Intercepting()]),
         MCPServer("memory-sidecar"),
         MCPServer("x", instructions="<memory-index>\n- a: b\n</memory-index>"),
     ):
@@ -436,14 +472,49 @@ async def test_middleware_that_adds_a_tool_on_the_way_out() -> None:
                 await client.list_tools()
 
 
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
 async def test_the_guards_refusal_reaches_the_operator_and_not_the_stranger(
-    caplog: pytest.LogCaptureFixture,
+    caplog: pytest.LogCaptureFixture, mode: str
 ) -> None:
-    async with Client(dynamic([{"name": "acme_memory_read", "inputSchema": {"type": "object"}}])) as client:
-        with pytest.raises(MCPError) as caught:
+    tools = [{"name": "acme_memory_read", "inputSchema": {"type": "object"}}]
+    leak = {"content": [{"type": "text", "text": "<memory-index>\n- plan: the tangerine is ripe"}]}
+    async with Client(dynamic(tools, leak), mode=mode) as client:
+        with pytest.raises(MCPError) as listed:
             await client.list_tools()
-    assert "memory" not in str(caught.value)
-    assert any("acme_memory_read" in str(record.exc_info) for record in caplog.records)
+        with pytest.raises(MCPError) as called:
+            await client.call_tool("echo", {})
+    for caught in (listed, called):
+        assert "memory" not in str(caught.value)
+        assert "tangerine" not in str(caught.value)
+    told = " ".join(str(record.exc_info) for record in caplog.records)
+    assert "acme_memory_read" in told
+    assert "tangerine" in told
+
+
+async def test_an_introduction_that_is_changed_later(caplog: pytest.LogCaptureFixture) -> None:
+    server = guard_mcp(clean())
+    server._lowlevel_server.instructions = "<memory-index>\n- plan: the tangerine is ripe"
+    with pytest.raises(Exception) as caught:
+        async with Client(server, mode="legacy"):
+            pass
+    assert "tangerine" not in "".join(traceback.format_exception(caught.value))
+    assert "tangerine" in caplog.text
+
+
+async def test_another_list_of_middleware_does_not_lose_the_guard() -> None:
+    async def adds(ctx: Any, call_next: Any) -> Any:
+        result = await call_next(ctx)
+        if ctx.method == "tools/list":
+            result["tools"].append({"name": "".join(["mem", "ory_read"]), "inputSchema": {"type": "object"}})
+        return result
+
+    for server in (guard_mcp(clean()), guard_mcp(clean()._lowlevel_server)):
+        low: Any = getattr(server, "_lowlevel_server", server)
+        low.middleware = [adds]
+        assert isinstance(low, Server)
+        async with Client(server, mode="legacy") as client:
+            with pytest.raises(MCPError):
+                await client.list_tools()
 
 
 # --- reach, directly --------------------------------------------------------------------------------------

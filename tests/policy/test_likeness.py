@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 
 from exposure_policy import ExposureRefused, Surface
-from exposure_policy.guards.likeness import Offer, judge, offer_of, refuse, result_signs
+from exposure_policy.audit import Bounds
+from exposure_policy.audit.collect import Collector
+from exposure_policy.guards.likeness import Offer, index_signs, judge, offer_of, overlong, refuse, result_signs
 from exposure_policy.guards.prose import text_matches
 from memory_sidecar.tools.catalog import Catalog
 
@@ -48,6 +50,9 @@ CLEAN = [
         "inputSchema": {"properties": {"key": {}}},
     },
     {"name": "find_leaks", "description": "Finds memory leaks and lists the allocation stacks."},
+    {"name": "put_object", "inputSchema": {"properties": {"key": {}, "content": {}, "overwrite": {}}}},
+    {"name": "set", "inputSchema": {"properties": {"key": {}, "description": {}, "content": {}, "space": {}}}},
+    {"name": "put", "outputSchema": {"properties": {"key": {}, "written": {}}}},
     {"name": "s3_put", "inputSchema": {"properties": {"key": {}, "content": {}, "bucket": {}}}},
     {"name": "weather", "description": "Current weather. This server keeps no memory of what you asked."},
     {"name": "chat", "description": "Talk to the agent. It does not share its private memory."},
@@ -66,7 +71,7 @@ LEAKS = [
     ({"name": "x", "_meta": {"memory-sidecar/private": True}}, "marker"),
     ({"name": "x", "_meta": {"memory-sidecar/run": "r1"}}, "marker"),
     ({"name": "x", "inputSchema": {"properties": {"key": {}, "description": {}, "content": {}}}}, "schema"),
-    ({"name": "x", "inputSchema": {"items": {"properties": {"key": 1, "content": 1, "overwrite": 1}}}}, "schema"),
+    ({"name": "x", "inputSchema": {"items": {"properties": {"key": 1, "description": 1, "content": 1}}}}, "schema"),
     ({"name": "x", "description": "Forwards to memory_read."}, "text"),
     ({"name": "x", "description": "Forwards to `acme.memory-write`, quickly"}, "text"),
     ({"name": "x", "examples": ["call ｍｅｍｏｒｙ＿ｌｉｓｔ first"]}, "text"),
@@ -75,6 +80,8 @@ LEAKS = [
     ({"name": "x", "description": "Weather. Also can recall what it has in memory from earlier runs."}, "text"),
     ({"name": "x", "x-unknown": {"deep": ["memory_write"]}}, "text"),
     ({"name": "x", "uri": "memory://read/notes"}, "text"),
+    ({"name": "x", "description": "Returns what the assistant saved in earlier sessions."}, "text"),
+    ({"name": "x", "inputSchema": {"properties": {"memory_read": {}}}}, "text"),
     ({"name": "x", "inputSchema": {"properties": {"op": {"enum": ["memory_read", "memory_write"]}}}}, "text"),
     ({"name": "recall_memories", "description": "Fetch memories by topic."}, "name"),
     ({"name": "Long-term agent memory store"}, "text"),
@@ -116,7 +123,17 @@ def test_the_harness_itself_may_have_them() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["memory_" * 200_000, "a" * 2_000_000, "memory read " * 100_000, "<" * 500_000, "ﷺ" * 100_000]
+    "text",
+    [
+        "memory_" * 200_000,
+        "a" * 2_000_000,
+        "memory read " * 100_000,
+        "<" * 500_000,
+        "ﷺ" * 100_000,
+        "keep " * 100_000,
+        "<" + " " * 100_000,
+        "&#95;" * 100_000,
+    ],
 )
 def test_hostile_text_costs_little(text: str) -> None:
     started = time.process_time()
@@ -132,3 +149,41 @@ def test_a_deep_schema_costs_little() -> None:
     started = time.process_time()
     assert judge(offer_of("tool", {"name": "x", "inputSchema": schema})) == ()
     assert time.process_time() - started < 5
+
+
+@pytest.mark.parametrize(
+    "name", ["memory%5Fread", "x/memory%255Fread", "memory&#95;read", "memory&lowbar;write", "%6d%65mory_read"]
+)
+def test_escapes_hide_nothing(name: str) -> None:
+    assert rules(offer_of("tool", {"name": name})) == {"name"}
+    assert rules(offer_of("resource", {"name": "x", "uri": f"store://{name}"})) == {"text"}
+    assert rules(offer_of("tool", {"name": "x", "description": f"See {name} there."})) == {"text"}
+
+
+FILLER = "This tool looks a topic up. "
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"name": "x", "description": FILLER * 3000 + "It calls memory_read."},
+        {"name": "x" * 5000 + "_memory_read"},
+        {"name": "x", "title": "x" * 5000},
+        {"name": "x", "inputSchema": {"properties": {f"p{n}": {} for n in range(15_000)}}},
+        {"name": "x", "x-notes": [[FILLER] for _ in range(30_000)]},
+    ],
+    ids=["description", "name", "title", "schema", "field"],
+)
+def test_what_is_too_long_to_judge_passes_nowhere(data: dict[str, Any]) -> None:
+    offer = offer_of("tool", data)
+    assert overlong(offer) is not None
+    with pytest.raises(ExposureRefused, match="more than"):
+        refuse(offer, Surface.MCP)
+    collector = Collector("mcp", "server", Bounds())
+    list(collector.result({"tools": [data]}))
+    assert collector.report().status == "unaudited"
+    assert "shorten it" in collector.report().unaudited[0]
+
+
+def test_the_index_is_found_behind_any_amount_of_text() -> None:
+    assert index_signs("content", FILLER * 10_000 + "<memory-index>")

@@ -5,6 +5,7 @@
 SDKs are imported by the probe that needs them. What could not be seen is `unaudited`, never clean.
 """
 
+from .accept import AcceptError, accept, load
 from .engine import audit, label
 from .result import CLEAN, LEAK, UNAUDITED, Bounds, Evidence, Finding, Report, Target, TargetReport
 
@@ -12,12 +13,15 @@ __all__ = [
     "CLEAN",
     "LEAK",
     "UNAUDITED",
+    "AcceptError",
     "Bounds",
     "Evidence",
     "Finding",
     "Report",
     "Target",
     "TargetReport",
+    "accept",
     "audit",
     "label",
+    "load",
 ]

@@ -14,6 +14,7 @@ from urllib.parse import urljoin, urlsplit
 import anyio
 
 from ..guards.a2a import card_offers
+from .advice import TIME, explain
 from .collect import Collector
 from .files import line_of, read_text, told
 
@@ -46,12 +47,10 @@ async def probe_card(value: str, collector: Collector) -> list[Card]:
                 await _probe_url(value, collector, cards)
             else:
                 _probe_file(value, collector, cards)
-        except ImportError as error:
-            collector.unaudited(f"this needs the audit extra (pip install 'memory-sidecar[audit]'): {error}")
         except Exception as error:  # noqa: BLE001 - whatever a host provokes is a reason, and the run goes on
-            collector.unaudited(f"{type(error).__name__}: {told(error)}")
+            collector.unaudited(explain(error, "card"))
     if limit.cancelled_caught:
-        collector.unaudited(f"it did not finish answering within {collector.bounds.seconds:g} seconds")
+        collector.unaudited(f"it did not finish answering within {collector.bounds.seconds:g} seconds; {TIME}")
     return cards
 
 
@@ -65,7 +64,7 @@ def _probe_file(path: str, collector: Collector, cards: list[Card]) -> None:
         text = read_text(path)
         data = json.loads(text)
     except (OSError, ValueError, RecursionError) as error:
-        collector.unaudited(f"the file cannot be read as a card: {told(error)}")
+        collector.unaudited(f"the file cannot be read as a card: {told(error)}; check its path and its syntax")
         return
     _judge(data, collector, cards, lambda name: line_of(text, name))
 
@@ -73,18 +72,18 @@ def _probe_file(path: str, collector: Collector, cards: list[Card]) -> None:
 def _judge(data: Any, collector: Collector, cards: list[Card], line: Any = None) -> bool:
     """Judge one parsed answer; False if it is no card."""
     if not isinstance(data, Mapping):
-        collector.unaudited("it is not a JSON object")
+        collector.unaudited("it is not a JSON object, as a card is; give the card itself")
         return False
     collector.offers("a2a", card_offers(data), line)
     if not isinstance(data.get("name"), str) or not isinstance(data.get("skills"), list):
-        collector.unaudited("it is not an agent card: a card has a name and a list of skills")
+        collector.unaudited("it is not an agent card: a card has a name and a list of skills; complete it")
         return False
     from a2a.client.card_resolver import parse_agent_card
 
     try:
         parse_agent_card(copy.deepcopy(dict(data)))
     except Exception as error:  # noqa: BLE001 - the SDK raises more than its own errors on hostile cards
-        collector.unaudited(f"the SDK does not accept it as a card: {told(error)}")
+        collector.unaudited(f"the SDK does not accept it as a card: {told(error)}; mend it for its clients")
         return False
     cards.append(Card(data))
     return True
@@ -106,7 +105,7 @@ async def _probe_url(url: str, collector: Collector, cards: list[Card]) -> None:
                 _judge(answer, collector, cards)
         if not seen:
             where = "there" if exact else "there, nor at the well-known paths"
-            collector.unaudited(f"no agent card was found {where}")
+            collector.unaudited(f"no agent card was found {where}; give the URL at which the card itself is")
         for card in list(cards):
             if _declares_extended(card.data):
                 await _probe_extended(http, url, card, collector, cards)
@@ -123,12 +122,13 @@ async def _get(http: "httpx.AsyncClient", url: str, collector: Collector, *, wan
     if status in _ABSENT and not wanted:
         return None
     if status != 200:
-        collector.unaudited(f"{_path(url)} answered with status {status}")
+        hint = "a stranger cannot get it: give it" if status in (401, 403) else "give the card"
+        collector.unaudited(f"{_path(url)} answered with status {status}; {hint} as a file")
         return None
     try:
         return json.loads(body)
     except (ValueError, RecursionError):
-        collector.unaudited(f"{_path(url)} is not JSON")
+        collector.unaudited(f"{_path(url)} is not JSON, as a card is; give the URL at which the card itself is")
         return None
 
 
@@ -140,7 +140,7 @@ async def _fetch(
         async for chunk in response.aiter_raw():
             body += chunk
             if len(body) > collector.bounds.received:
-                collector.unaudited(f"{_path(url)} is larger than {collector.bounds.received} bytes")
+                collector.unaudited(f"{_path(url)} is larger than {collector.bounds.received} bytes; give it as a file")
                 return 0, b""
         return response.status_code, bytes(body)
 

@@ -4,11 +4,14 @@ A probe may be cut short at any point, by its time limit or by a fault of the ta
 then is kept, and the reason is told: that is why findings are gathered here and not returned by the probe.
 """
 
+import hashlib
+import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
-from ..guards.likeness import Offer, judge, offer_of
+from ..guards.likeness import Offer, judge, offer_of, overlong
 from .result import Bounds, Evidence, Finding, TargetReport
 
 __all__ = ["Collector"]
@@ -21,7 +24,7 @@ _LISTS: Final = {
 }
 _MAX_REASONS: Final = 20
 # Which evidence is told first: what names the tool, then what only shows that it is one.
-_TELLING: Final = ("name", "marker", "identity", "schema", "text")
+_TELLING: Final = ("name", "marker", "identity", "address", "schema", "text")
 
 
 class Collector:
@@ -32,7 +35,7 @@ class Collector:
         self._kind = kind
         self._label = label
         self._file = file
-        self._findings: dict[tuple[str, str, str], Finding] = {}
+        self._findings: dict[str, Finding] = {}
         self._seen: Counter[str] = Counter()
         self._pages: Counter[str] = Counter()
         self._distinct: set[tuple[str, str]] = set()
@@ -82,14 +85,29 @@ class Collector:
         if (offer.kind, offer.name) not in self._distinct:
             self._distinct.add((offer.kind, offer.name))
             self._seen[offer.kind] += 1
+        if much := overlong(offer):
+            self.unaudited(f"not all of the {offer.kind} {offer.name[:80]!r} was judged: {much}; shorten it")
         signs = sorted(judge(offer), key=lambda sign: _TELLING.index(sign.rule))
         if signs:
             evidence = tuple(Evidence(s.rule, s.where + page, s.evidence) for s in signs)
-            self.finding(Finding(surface, offer.kind, offer.name, signs[0].tool, evidence, line))
+            shown: object = offer.shown
+            if offer.kind == "server":  # which tells less of itself in some answers than in others
+                shown = {sign.where: offer.shown.get(sign.where) for sign in signs}
+            self.finding(Finding(surface, offer.kind, offer.name, signs[0].tool, evidence, line), shown)
 
-    def finding(self, finding: Finding) -> None:
-        """Keep a finding; the same offer seen twice (on another page or in another revision) is told once."""
-        self._findings.setdefault((finding.surface, finding.kind, finding.name), finding)
+    def finding(self, finding: Finding, shown: object) -> None:
+        """Keep a finding, with an id over all that its offer shows.
+
+        The same offer seen twice (on another page or in another revision) is told once; another one of the same
+        name is another finding, so that accepting the first says nothing of it.
+        """
+        whole = [self._kind, self._label, finding.surface, finding.kind, finding.name, shown]
+        try:
+            text = json.dumps(whole, sort_keys=True, default=str)
+        except (RecursionError, TypeError):  # nested too deeply, or by keys that are not text
+            text = json.dumps([*whole[:-1], [(e.rule, e.where, e.text) for e in finding.evidence]])
+        identity = hashlib.sha256(text.encode()).hexdigest()[:16]
+        self._findings.setdefault(identity, replace(finding, id=identity))
 
     def count(self, kind: str, number: int) -> None:
         self._seen[kind] += number

@@ -15,6 +15,7 @@ import stat
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from ..decide import TOOLS
 from .collect import Collector
 from .files import line_of, read_text, told
 from .result import Evidence, Finding
@@ -35,7 +36,9 @@ def probe_host_config(path: str, collector: Collector) -> None:
         text = read_text(path)
         data = _parse(path, text)
     except (OSError, ValueError, RecursionError) as error:
-        collector.unaudited(f"the file cannot be read as a host configuration: {told(error)}")
+        collector.unaudited(
+            f"the file cannot be read as a host configuration: {told(error)}; check its path and its syntax"
+        )
         return
     lists = 0
     for trail, servers in _server_lists(data):
@@ -44,7 +47,9 @@ def probe_host_config(path: str, collector: Collector) -> None:
             collector.count("listed server", 1)
             _entry(str(name), entry, trail, text, collector)
     if not lists:
-        collector.unaudited("the file holds no list of MCP servers in a shape that this audit knows")
+        collector.unaudited(
+            "the file holds no list of MCP servers in a shape that this audit knows; check that it is the host's file"
+        )
 
 
 def _parse(path: str, text: str) -> Any:
@@ -87,7 +92,9 @@ def _server_lists(data: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
 def _entry(name: str, entry: Mapping[str, Any], trail: str, text: str, collector: Collector) -> None:
     words = list(_words(entry))
     if not words and not any(isinstance(entry.get(k), str) for k in ("url", "serverUrl", "httpUrl", "uri")):
-        collector.unaudited(f"the entry {name!r} under {trail} has neither a command nor a URL")
+        collector.unaudited(
+            f"the entry {name!r} under {trail} has neither a command nor a URL; remove it, or complete it"
+        )
         return
     evidence = next(filter(None, map(_is_sidecar, words)), None)
     env = entry.get("env")
@@ -99,10 +106,12 @@ def _entry(name: str, entry: Mapping[str, Any], trail: str, text: str, collector
                 surface="host-config",
                 kind="listed server",
                 name=name,
-                tool="memory_list",
-                evidence=(Evidence("listed", trail, evidence),),
+                tool=", ".join(TOOLS),
+                evidence=(Evidence("listed", f"{trail}.{name}", evidence),),
                 line=line_of(text, name),
-            )
+            ),
+            # Not the values of its environment: they may be secrets, and an id is no place for those.
+            [trail, words, sorted(map(str, env)) if isinstance(env, Mapping) else []],
         )
 
 

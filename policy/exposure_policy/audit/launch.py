@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import anyio
 import anyio.abc
 
+from .advice import CHECK_COMMAND, MALFORMED, ONLY_FRAMES, OWN_SERVER
 from .result import Bounds
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ _GRACE_SECONDS: Final = 0.5
 _KILL_SECONDS: Final = 2.0
 _POLL_SECONDS: Final = 0.01
 _TAIL: Final = 300
+# As the sidecar says it to whoever starts it without a ticket.
+_WHO_MAY_START: Final = b"is not an MCP server for a host to list"
 
 
 @asynccontextmanager
@@ -84,7 +87,7 @@ async def _read_stdout(
             async for chunk in stdout:
                 received += len(chunk)
                 if received > bounds.received:
-                    fail(f"it answered with more than {bounds.received} bytes")
+                    fail(f"it answered with more than {bounds.received} bytes; {MALFORMED}")
                     return
                 *lines, rest = chunk.split(b"\n")
                 for line in lines:
@@ -97,13 +100,14 @@ async def _read_stdout(
                         await incoming.send(message)
                 parts.append(rest)
             if parts and any(parts):
-                fail(f"its output ended within a line: {_shown(b''.join(parts))}")
+                fail(f"its output ended within a line: {_shown(b''.join(parts))}; {ONLY_FRAMES}")
                 return
             # The end of its output: whoever waits for an answer learns why none comes.
             if not tail:
                 await anyio.sleep(_POLL_SECONDS)
-            why = f"; its last words on stderr: {_shown(bytes(tail))}" if tail else ""
-            fail(f"it closed its output{why}")
+            why = f" (its last words on stderr: {_shown(bytes(tail))})" if tail else ""
+            remedy = OWN_SERVER if _WHO_MAY_START in tail else CHECK_COMMAND
+            fail(f"it closed its output{why}; {remedy}")
 
 
 def _message(line: bytes) -> "SessionMessage | str | None":
@@ -115,7 +119,7 @@ def _message(line: bytes) -> "SessionMessage | str | None":
     try:
         return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
     except ValueError:
-        return f"it printed something that is not JSON-RPC: {_shown(line)}"
+        return f"it printed something that is not JSON-RPC: {_shown(line)}; {ONLY_FRAMES}"
 
 
 def _shown(data: bytes) -> str:
@@ -135,7 +139,7 @@ async def _read_stderr(
             tail += chunk
             del tail[:-_TAIL]
             if received > bounds.noise:
-                fail(f"it wrote more than {bounds.noise} bytes to stderr")
+                fail(f"it wrote more than {bounds.noise} bytes to stderr; make its log less verbose")
                 return
 
 

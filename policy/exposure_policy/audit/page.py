@@ -34,7 +34,7 @@ h2 { font-size: 1.1rem; margin: 0; overflow-wrap: anywhere; }
 .verdict strong { font-size: 1.15rem; }
 .leak { color: var(--leak); background: var(--leak-bg); }
 .unaudited { color: var(--unaudited); background: var(--unaudited-bg); }
-.clean { color: var(--clean); background: var(--clean-bg); }
+.clean, .accepted { color: var(--clean); background: var(--clean-bg); }
 section { background: var(--card); border: 1px solid var(--line); border-radius: .5rem; padding: 1.1rem 1.25rem;
   margin: 1rem 0; }
 .head { display: flex; gap: .75rem; align-items: baseline; flex-wrap: wrap; }
@@ -67,6 +67,7 @@ _VERDICTS: Final = {
     "leak": "Memory leaks",
     "unaudited": "Not fully audited",
     "clean": "No memory is exposed",
+    "accepted": "Nothing is exposed but what was accepted",
 }
 _KINDS: Final = {
     "mcp": "MCP server, launched",
@@ -75,7 +76,7 @@ _KINDS: Final = {
     "card": "A2A agent card",
     "host-config": "MCP host configuration",
 }
-_STATUSES: Final = {"leak": "leak", "unaudited": "not audited", "clean": "clean"}
+_STATUSES: Final = {"leak": "leak", "unaudited": "not audited", "accepted": "accepted", "clean": "clean"}
 
 
 def to_html(report: Report, show: Callable[[str], str], version: str, when: str) -> str:
@@ -88,7 +89,8 @@ def to_html(report: Report, show: Callable[[str], str], version: str, when: str)
     def text(raw: str) -> str:
         return escape(show(raw), quote=True)
 
-    status = {LEAK: "leak", CLEAN: "clean"}.get(report.exit_code, "unaudited")
+    passed = "accepted" if any(t.status == "accepted" for t in report.targets) else "clean"
+    status = {LEAK: "leak", CLEAN: passed}.get(report.exit_code, "unaudited")
     parts = [
         "<!doctype html>",
         '<html lang="en"><head><meta charset="utf-8">',
@@ -101,8 +103,12 @@ def to_html(report: Report, show: Callable[[str], str], version: str, when: str)
         f'<p class="meta">{text(when)} · memory-sidecar {text(version)}</p>',
         f'<div class="verdict {status}"><strong>{_VERDICTS[status]}</strong><p>{_summary(report)}</p></div>',
     ]
-    order = {"leak": 0, "unaudited": 1, "clean": 2}
-    parts += [_section(target, text) for target in sorted(report.targets, key=lambda t: order[t.status])]
+    order = list(_STATUSES)
+    if report.stale:
+        parts.append("<section><h2>Accepted, but not there any more</h2><ul>")
+        parts += [f"<li><code>{text(finding)}</code>: {text(reason)}</li>" for finding, reason in report.stale]
+        parts.append("</ul></section>")
+    parts += [_section(target, text) for target in sorted(report.targets, key=lambda t: order.index(t.status))]
     told = {e.rule for t in report.targets for f in t.findings for e in f.evidence}
     used = [name for name in RULES if name in told]
     if used:
@@ -118,10 +124,7 @@ def to_html(report: Report, show: Callable[[str], str], version: str, when: str)
 
 
 def _summary(report: Report) -> str:
-    counted = [
-        (sum(t.status == status for t in report.targets), _STATUSES[status])
-        for status in ("leak", "unaudited", "clean")
-    ]
+    counted = [(sum(t.status == status for t in report.targets), _STATUSES[status]) for status in _STATUSES]
     told = ", ".join(f"{number} {what}" for number, what in counted if number)
     total = len(report.targets)
     return f"{total} target{'' if total == 1 else 's'}: {told}." if total else "Nothing was given to audit."
@@ -144,7 +147,8 @@ def _section(target: TargetReport, text: Callable[[str], str]) -> str:
                 f' <span class="meta">{text(finding.kind)}</span></th>'
                 f'<td data-label="Surface">{text(finding.surface)}</td>'
                 f'<td class="tool" data-label="Memory tool"><code>{text(finding.tool)}</code></td>'
-                f'<td class="evidence" data-label="Evidence">{_evidence(finding, text)}</td></tr>'
+                f'<td class="evidence" data-label="Evidence">{_evidence(finding, text)}</td>'
+                f'<td data-label="Finding"><code>{text(finding.id)}</code>{_accepted(finding, text)}</td></tr>'
             )
         parts.append("</tbody></table></div>")
     if target.unaudited:
@@ -155,7 +159,11 @@ def _section(target: TargetReport, text: Callable[[str], str]) -> str:
     return "\n".join(parts)
 
 
-_HEADS: Final = ("Offer", "Surface", "Memory tool", "Evidence")
+_HEADS: Final = ("Offer", "Surface", "Memory tool", "Evidence", "Finding")
+
+
+def _accepted(finding: Finding, text: Callable[[str], str]) -> str:
+    return f'<br><span class="badge accepted">accepted</span> {text(finding.accepted)}' if finding.accepted else ""
 
 
 def _evidence(finding: Finding, text: Callable[[str], str]) -> str:

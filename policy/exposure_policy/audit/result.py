@@ -43,7 +43,7 @@ class Evidence:
     """One sign by which an offer is known as memory."""
 
     rule: str
-    """Which rule told: name, marker, identity, schema, text, listed."""
+    """Which rule told: name, marker, identity, address, schema, text, listed."""
     where: str
     """The field, and the page of the listing when it isn't the first."""
     text: str
@@ -66,11 +66,15 @@ class Finding:
     name: str
     """How the offer calls itself."""
     tool: str
-    """The memory tool it is, or most resembles."""
+    """The memory tool it is, or most resembles; of a listed sidecar, all that it would offer."""
     evidence: tuple[Evidence, ...]
     """At least one; the most telling first."""
     line: int = 1
     """Line in a file that was audited; 1 elsewhere."""
+    id: str = ""
+    """The same in every run, until the target's label or anything that the offer shows changes."""
+    accepted: str = ""
+    """The reason for which a reviewer accepts it; empty if nobody does."""
 
     @property
     def rule(self) -> str:
@@ -95,10 +99,12 @@ class TargetReport:
 
     @property
     def status(self) -> str:
-        """`leak`, `unaudited` or `clean`. A leak that was found stays one, whatever else could not be seen."""
-        if self.findings:
+        """`leak`, `unaudited`, `accepted` or `clean`, the first that holds: nothing that was accepted hides another."""
+        if not all(finding.accepted for finding in self.findings):
             return "leak"
-        return "unaudited" if self.unaudited else "clean"
+        if self.unaudited:
+            return "unaudited"
+        return "accepted" if self.findings else "clean"
 
 
 @dataclass(frozen=True)
@@ -106,14 +112,16 @@ class Report:
     """One run over all its targets."""
 
     targets: tuple[TargetReport, ...]
+    stale: tuple[tuple[str, str], ...] = ()
+    """Accepted ids that match no finding of this run, each with its reason: to be removed, or reviewed again."""
 
     @property
     def exit_code(self) -> int:
-        """1 if anything leaks, else 2 if anything could not be audited (or nothing was given), else 0.
+        """1 if anything leaks and isn't accepted, else 2 if anything (or everything) could not be audited, else 0.
 
         A leak is certain, what was not seen isn't: so the leak decides. The report tells both.
         """
         statuses = {target.status for target in self.targets}
         if "leak" in statuses:
             return LEAK
-        return CLEAN if statuses == {"clean"} else UNAUDITED
+        return CLEAN if statuses and statuses <= {"clean", "accepted"} else UNAUDITED

@@ -3,7 +3,9 @@
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-__all__ = ["NOT_LOOKED_AT", "RULES", "UNAUDITED_RULE", "Rule", "counted"]
+from .result import Finding
+
+__all__ = ["NOT_LOOKED_AT", "RULES", "UNAUDITED_RULE", "Rule", "counted", "relation"]
 
 
 class Rule(NamedTuple):
@@ -21,7 +23,7 @@ RULES: Final = {
     "name": Rule(
         "A memory tool is offered under its name",
         "The name means memory_list, memory_read, memory_write or memory_delete, whatever stands around it and "
-        "however it is spelled.",
+        "however it is spelled or worded.",
         _TAKE_OFF,
         "high",
     ),
@@ -44,9 +46,16 @@ RULES: Final = {
         "Do not pass the sidecar's tool list on. " + _TAKE_OFF,
         "very-high",
     ),
+    "address": Rule(
+        "A resource has an address in memory",
+        "Resources under memory:// are read by whoever connects.",
+        _TAKE_OFF,
+        "high",
+    ),
     "identity": Rule(
-        "A server introduces itself as the sidecar",
-        "The sidecar speaks to one harness over a pipe and is not a server for others.",
+        "A server introduces itself as the sidecar, or as a memory",
+        "The sidecar speaks to one harness over a pipe and is not a server for others. A server that calls itself a "
+        "memory offers one, whatever its tools are called.",
         "Find out what serves it here, and stop it.",
         "very-high",
     ),
@@ -70,6 +79,11 @@ NOT_LOOKED_AT: Final = (
     "An audit reads what is offered to strangers. It calls no tool, gets no prompt and reads no resource, so it does "
     "not tell what those answer, what is offered only to callers with credentials, or what a server adds later."
 )
+
+
+def relation(finding: Finding) -> str:
+    """How a finding's offer stands to its memory tool: it is one, or it would offer some."""
+    return "would offer" if finding.rule == "listed" else "is"
 
 
 def counted(seen: Mapping[str, int]) -> str:

@@ -13,7 +13,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from .result import Finding, Report, TargetReport
-from .rules import RULES, UNAUDITED_RULE, Rule
+from .rules import RULES, UNAUDITED_RULE, Rule, relation
 
 __all__ = ["to_sarif"]
 
@@ -44,6 +44,12 @@ def to_sarif(report: Report, show: Callable[[str], str], version: str, root: str
             text = f"{show(target.label)} could not be audited: {show(reason)}."
             results.append(_result(_UNAUDITED, indices, text, target, reason, show, root))
             notifications.append({"level": "error", "message": {"text": text}})
+    for finding_id, reason in report.stale:
+        text = (
+            f"The accepted finding {finding_id} is not there any more ({show(reason)}): remove it, or review it again."
+        )
+        notifications.append({"level": "warning", "message": {"text": text}})
+    failed = any(target.unaudited for target in report.targets)
     run = {
         "tool": {
             "driver": {
@@ -53,7 +59,7 @@ def to_sarif(report: Report, show: Callable[[str], str], version: str, root: str
             }
         },
         "automationDetails": {"id": "memory-sidecar-audit/"},
-        "invocations": [{"executionSuccessful": not notifications, "toolExecutionNotifications": notifications}],
+        "invocations": [{"executionSuccessful": not failed, "toolExecutionNotifications": notifications}],
         "columnKind": "unicodeCodePoints",
         "results": results,
     }
@@ -80,8 +86,9 @@ def _rule(name: str, rule: Rule) -> dict[str, Any]:
 def _told(finding: Finding, target: TargetReport, show: Callable[[str], str]) -> str:
     told = "; ".join(f"{show(e.label)}: {show(e.text)}" for e in finding.evidence)
     return (
-        f"{show(finding.kind).capitalize()} '{show(finding.name)}' on {finding.surface} is {finding.tool} by its "
-        f"{', '.join(dict.fromkeys(e.rule for e in finding.evidence))} ({told}). Target: {show(target.label)}."
+        f"{show(finding.kind).capitalize()} '{show(finding.name)}' on {finding.surface} {relation(finding)} "
+        f"{finding.tool}, by its {', '.join(dict.fromkeys(e.rule for e in finding.evidence))} ({told}). "
+        f"Target: {show(target.label)}. Finding: {finding.id}."
     )
 
 
@@ -98,7 +105,7 @@ def _result(
     line = what.line if isinstance(what, Finding) else 1
     identity = json.dumps([target.kind, target.label, rule, name, "" if name else str(what)])
     digest = hashlib.sha256(identity.encode()).hexdigest()[:16]
-    return {
+    result = {
         "ruleId": f"memory-exposure/{rule}",
         "ruleIndex": indices[rule],
         "level": "error",
@@ -115,6 +122,9 @@ def _result(
         ],
         "partialFingerprints": {"primaryLocationLineHash": f"{digest}:1"},
     }
+    if isinstance(what, Finding) and what.accepted:
+        result["suppressions"] = [{"kind": "external", "justification": show(what.accepted)}]
+    return result
 
 
 def _address(target: TargetReport, root: str) -> str:

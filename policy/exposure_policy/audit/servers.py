@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import anyio
 import anyio.lowlevel
 
+from .advice import MALFORMED, TIME, explain
 from .collect import Collector
 from .files import told
 from .launch import launched
@@ -43,6 +44,8 @@ class _Watch:
         self._scope = scope
         self.closing = False
         self.failed = False
+        self.status = 0
+        """The last HTTP status, if it was no success, else 0."""
 
     def fail(self, reason: str) -> None:
         if not self.closing and not self.failed:
@@ -61,7 +64,7 @@ async def probe_server(target: Target, collector: Collector) -> None:
             collector.new_listing()
             await _pass(target, collector, watch, "legacy")
     if limit.cancelled_caught and not faults.cancel_called:
-        collector.unaudited(f"it did not finish answering within {bounds.seconds:g} seconds")
+        collector.unaudited(f"it did not finish answering within {bounds.seconds:g} seconds; {TIME}")
 
 
 async def _pass(target: Target, collector: Collector, watch: _Watch, mode: str) -> bool:
@@ -84,27 +87,17 @@ async def _pass(target: Target, collector: Collector, watch: _Watch, mode: str) 
         return modern
     except MCPError as refusal:
         if connected or mode == "auto":
-            collector.unaudited(f"it refused to be looked at: {refusal}")
+            collector.unaudited(explain(refusal, target.kind, watch.status))
         # else: it has no older revision to offer, so there is nothing to see in it.
     except BaseExceptionGroup as group:
         cancelled, others = group.split(anyio.get_cancelled_exc_class())
         if others is not None:
-            collector.unaudited(_reason(others))
+            collector.unaudited(explain(others, target.kind, watch.status))
         if cancelled is not None:
             raise cancelled from None
     except Exception as error:  # noqa: BLE001 - whatever a server provokes is a reason, and the run goes on
-        collector.unaudited(_reason(error))
+        collector.unaudited(explain(error, target.kind, watch.status))
     return False
-
-
-def _reason(error: BaseException) -> str:
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    if isinstance(error, FileNotFoundError | PermissionError | NotADirectoryError):
-        return f"the command cannot be started: {error.strerror}"
-    if isinstance(error, ImportError):
-        return f"this needs the audit extra (pip install 'memory-sidecar[audit]'): {error}"
-    return f"{type(error).__name__}: {told(error)}"
 
 
 async def _listing(client: "Client", capability: str, name: str, collector: Collector) -> None:
@@ -122,23 +115,23 @@ async def _listing(client: "Client", capability: str, name: str, collector: Coll
         except MCPError as refusal:
             declared = getattr(client.server_capabilities, capability, None) is not None
             if cursor is not None or (declared and refusal.code != _METHOD_NOT_FOUND):
-                collector.unaudited(f"listing its {what} failed: {refusal}")
+                collector.unaudited(f"listing its {what} failed: {refusal}; its own log tells why")
             return
         except ValueError as malformed:
-            collector.unaudited(f"its list of {what} is malformed: {told(malformed)}")
+            collector.unaudited(f"its list of {what} is malformed: {told(malformed)}; {MALFORMED}")
             return
         entries += max((len(v) for v in vars(page).values() if isinstance(v, list)), default=0)
         if entries > bounds.entries:
-            collector.unaudited(f"it lists more than {bounds.entries} {what}")
+            collector.unaudited(f"it lists more than {bounds.entries} {what}; {MALFORMED}")
             return
         cursor = page.next_cursor
         if cursor is None:
             return
         if cursor in cursors:
-            collector.unaudited(f"it repeats a cursor while listing its {what}: {cursor[:80]!r}")
+            collector.unaudited(f"it repeats a cursor while listing its {what}: {cursor[:80]!r}; {MALFORMED}")
             return
         cursors.add(cursor)
-    collector.unaudited(f"its list of {what} has more than {bounds.pages} pages")
+    collector.unaudited(f"its list of {what} has more than {bounds.pages} pages; {MALFORMED}")
 
 
 # --- transports --------------------------------------------------------------------------------------------
@@ -155,7 +148,7 @@ def _connect(target: Target, bounds: Bounds, watch: _Watch) -> Transport:
 
         def factory(headers: Any = None, timeout: Any = None, auth: Any = None) -> "httpx2.AsyncClient":
             del timeout  # the bounds decide
-            return _http_client(bounds, watch, headers=headers, auth=auth)
+            return _http_client(bounds, watch, "sse", headers=headers, auth=auth)
 
         return sse_client(
             target.value, timeout=bounds.seconds, sse_read_timeout=bounds.seconds, httpx_client_factory=factory
@@ -167,11 +160,11 @@ def _connect(target: Target, bounds: Bounds, watch: _Watch) -> Transport:
 async def _streamable_http(url: str, bounds: Bounds, watch: _Watch) -> AsyncIterator[tuple[Any, Any]]:
     from mcp.client.streamable_http import streamable_http_client
 
-    async with _http_client(bounds, watch) as http, streamable_http_client(url, http_client=http) as streams:
+    async with _http_client(bounds, watch, "url") as http, streamable_http_client(url, http_client=http) as streams:
         yield streams
 
 
-def _http_client(bounds: Bounds, watch: _Watch, **kwargs: Any) -> "httpx2.AsyncClient":
+def _http_client(bounds: Bounds, watch: _Watch, kind: str, **kwargs: Any) -> "httpx2.AsyncClient":
     """A client that stops at the byte limit. No proxy, no `.netrc`: a stranger has none of the caller's."""
     import httpx2
 
@@ -186,7 +179,7 @@ def _http_client(bounds: Bounds, watch: _Watch, **kwargs: Any) -> "httpx2.AsyncC
             async for chunk in self._inner:
                 received += len(chunk)
                 if received > bounds.received:
-                    watch.fail(f"it answered with more than {bounds.received} bytes")
+                    watch.fail(f"it answered with more than {bounds.received} bytes; {MALFORMED}")
                     raise httpx2.ReadError("too much")
                 yield chunk
 
@@ -198,6 +191,9 @@ def _http_client(bounds: Bounds, watch: _Watch, **kwargs: Any) -> "httpx2.AsyncC
             # What is counted is what arrives; a compressed answer would grow only after that.
             request.headers["Accept-Encoding"] = "identity"
             response = await super().handle_async_request(request)
+            # Asking to hear more, and hanging up, may be refused by a server that works.
+            if request.method == "POST" or kind == "sse":
+                watch.status = response.status_code if response.status_code >= 300 else 0
             response.stream = Counted(response.stream)
             return response
 
@@ -218,7 +214,7 @@ async def _observed(inner: Transport, collector: Collector, watch: _Watch) -> As
                 with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
                     async for item in read:
                         if isinstance(item, Exception):
-                            watch.fail(f"it answered with something that is not JSON-RPC: {_reason(item)}")
+                            watch.fail(f"it answered with something that is not JSON-RPC: {told(item)}; {MALFORMED}")
                             return
                         result = getattr(getattr(item, "message", None), "result", None)
                         if isinstance(result, dict):

@@ -12,10 +12,12 @@ __all__ = ["to_json"]
 def to_json(report: Report) -> str:
     """The whole report, indented, ASCII only.
 
-    `exit` is the run's exit status; each target has its `status`, `findings`, `unaudited` reasons and counts.
+    `exit` is the run's exit status; each target has its `status`, `findings`, `unaudited` reasons and counts. A
+    finding's `accepted` is the reviewer's reason, or empty; `stale` holds what was accepted and is not there.
     """
     data: dict[str, Any] = {
         "exit": report.exit_code,
+        "stale": [{"finding": finding, "reason": reason} for finding, reason in report.stale],
         "targets": [
             {
                 "kind": target.kind,

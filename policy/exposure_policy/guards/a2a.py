@@ -114,10 +114,18 @@ def card_offers(card: Mapping[str, Any]) -> Iterator[Offer]:
         if not isinstance(node, Mapping):
             continue
         skills = node.get("skills")
-        if first or isinstance(skills, list):
+        if first or isinstance(skills, list | Mapping):
             own = {k: v for k, v in node.items() if k != "skills" and k not in _WORDLESS}
             yield offer_of("agent card", own)
             first = False
-        for skill in skills if isinstance(skills, list) else ():
-            yield offer_of("skill", skill if isinstance(skill, Mapping) else {"name": str(skill)})
+        for skill in _skills(skills):
+            yield offer_of("skill", skill)
         stack.extend((v, depth + 1) for k, v in node.items() if k != "skills" and depth < _MAX_DEPTH)
+
+
+def _skills(skills: Any) -> Iterator[Mapping[str, Any]]:
+    """The skills of a card; in a mapping of skills, which no version knows but a reader understands, by their keys."""
+    if isinstance(skills, Mapping):
+        skills = [{"id": key, "skill": skill} for key, skill in skills.items()]
+    for skill in skills if isinstance(skills, list) else ():
+        yield skill if isinstance(skill, Mapping) else {"name": str(skill)}

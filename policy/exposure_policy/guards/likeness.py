@@ -8,16 +8,20 @@ The rules, with their bounds:
 
 - **name** (strong): one of the four names, with anything before it and a version or a word after it, in any
   case, with any separators or none, in look-alike letters: `acme__memory_read`, `memoryWriteV2`, or in
-  full-width letters. Another subject takes the sign away: `gpu_memory_list` and `memory_read_bandwidth` are
-  about hardware, a `memory_listener` is not a list. Weak: memory and a verb of storage in another order or
-  wording, such as `recall_memories` or `read_memory`.
-- **schema** (strong): the arguments of `memory_write`, or the result shapes that only these tools have.
-  Weak: a single argument called `key`, which many other tools have too.
+  full-width letters; memories and a verb of storage, in any order: `list_memories`. Another subject takes the
+  sign away: `gpu_memory_list` and `memory_read_bandwidth` are about hardware, a `memory_listener` is not a list.
+  Weak: memory and a verb of storage in another order or wording, such as `read_memory`, memory alone, and a verb
+  of remembering alone, such as `recall` or `remember_this`.
+- **address** (strong): a resource or a template under `memory://`.
+- **schema** (strong): the arguments of `memory_write` and no others, a key with memory's own rule, or the result
+  shapes that only these tools have. Weak: some of those arguments among others, a single argument called `key`,
+  and one argument that chooses among verbs of storage; many other tools have these.
 - **text** (strong): one of the four names as one token in a description, an example, a tag or a URI; the
   memory index block; a sentence that offers to keep or give back what an agent remembers.
-  Weak: a sentence about memory with a verb of storage that says nothing of hardware.
+  Weak: a sentence about memory with a verb of storage that says nothing of hardware, or one about remembering.
 - **marker** (strong): the private marker that the sidecar puts on every tool definition.
-- **identity** (strong): a server that introduces itself as the sidecar.
+- **identity** (strong): a server that introduces itself as the sidecar, or as a memory and nothing else:
+  `memory-server`, `Basic Memory`.
 """
 
 import json
@@ -28,8 +32,8 @@ from typing import Any, Final
 
 from ..decide import ExposureRefused, check
 from ..table import Surface
-from .names import fold, memory_name, near_name
-from .prose import Match, index_match, text_matches
+from .names import MAX_NAME, fold, is_memory, memory_name, near_name, verbs
+from .prose import MAX_TEXT, Match, index_match, text_matches
 
 __all__ = [
     "MARKER",
@@ -38,6 +42,7 @@ __all__ = [
     "index_signs",
     "judge",
     "offer_of",
+    "overlong",
     "refuse",
     "refuse_signs",
     "result_signs",
@@ -48,7 +53,7 @@ MARKER: Final = "memory-sidecar/private"
 
 _MARKER_PREFIX: Final = "memory-sidecar/"
 
-# A schema with more parts than this is judged by its first ones: hostile input must not cost more than linear time.
+# Parts of a schema or a field: hostile input must not cost more than linear time. See `overlong`.
 _MAX_NODES: Final = 20_000
 _EXCERPT: Final = 160
 
@@ -64,6 +69,12 @@ class Offer:
     input_schema: Mapping[str, Any] | None = None
     output_schema: Mapping[str, Any] | None = None
     meta: Mapping[str, Any] | None = None
+    named_by: str = "name"
+    """The field that `name` is from: what has none is called by its `id` or its address."""
+    identifier: str = ""
+    """Its `id`, where it has a name besides."""
+    shown: Mapping[str, Any] = field(default_factory=dict)
+    """All of it, as it came."""
 
 
 @dataclass(frozen=True)
@@ -98,12 +109,14 @@ def offer_of(kind: str, data: Mapping[str, Any]) -> Offer:
     if schema is None and isinstance(arguments, list):
         names = [a["name"] for a in arguments if isinstance(a, Mapping) and isinstance(a.get("name"), str)]
         schema = {"properties": {argument: {} for argument in names}}
-    name = text("name")
-    identifier = text("id")
+    named_by = next((field for field in ("name", "id", "uri", "uriTemplate") if text(field)), "name")
     return Offer(
         kind=kind,
-        name=name or identifier or text("uri") or text("uriTemplate"),
-        title="\n".join(filter(None, (text("title"), identifier if name else ""))),
+        name=text(named_by),
+        named_by=named_by,
+        title=text("title"),
+        identifier=text("id") if named_by != "id" else "",
+        shown=data,
         texts={k: t for k, t in texts.items() if t},
         input_schema=schema,
         output_schema=mapping("outputSchema"),
@@ -133,23 +146,32 @@ def _properties(schema: Mapping[str, Any] | None) -> Iterator[tuple[frozenset[st
 def _schema_signs(where: str, schema: Mapping[str, Any] | None) -> Iterator[Sign]:
     for names, props in _properties(schema):
         shown = ", ".join(sorted(names))[:_EXCERPT]
-        if names >= {"key", "description", "content"}:
-            tool = "memory_write" if "found" not in names else "memory_read"
-            yield Sign("schema", tool, where, shown)
-        elif names >= {"key", "content", "overwrite"}:
-            yield Sign("schema", "memory_write", where, shown)
-        elif names >= {"key", "found", "reason"}:
-            yield Sign("schema", "memory_read", where, shown)
-        elif names >= {"key", "written"}:
-            yield Sign("schema", "memory_write", where, shown)
+        if _is_our_key(key := props.get("key", {})):
+            yield Sign("schema", "memory_read", where, f"key: {key['pattern']}, at most {key['maxLength']} characters")
+        if shape := _shape(names):
+            yield Sign("schema", shape[0], where, shown, strong=shape[1])
         elif "memories" in names:
             items = json.dumps(props.get("memories"), default=str)[:4096]
             strong = '"key"' in items and '"description"' in items
             yield Sign("schema", "memory_list", where, shown, strong=strong)
-        elif _is_our_key(key := props.get("key", {})):
-            yield Sign("schema", "memory_read", where, f"key: {key['pattern']}, at most {key['maxLength']} characters")
-        elif names == {"key"} or names == {"key", "deleted"}:
-            yield Sign("schema", "memory_delete" if "deleted" in names else "memory_read", where, shown, strong=False)
+        for name, prop in props.items():
+            chosen = prop.get("enum") if isinstance(prop, Mapping) else None
+            if isinstance(chosen, list | tuple) and len(found := verbs(v for v in chosen if isinstance(v, str))) > 1:
+                yield Sign("schema", found[0], where, f"{name}: {', '.join(map(str, chosen))}"[:_EXCERPT], strong=False)
+
+
+def _shape(names: frozenset[str]) -> tuple[str, bool] | None:
+    """The memory tool that has properties of these names, and whether hardly anything else has them."""
+    if names >= {"key", "description", "content"}:
+        tool = "memory_write" if "found" not in names else "memory_read"
+        return tool, names <= {"key", "description", "content", "overwrite", "found", "reason"}
+    if names in ({"key", "found", "reason"}, {"key", "written", "code", "reason"}):
+        return ("memory_read" if "found" in names else "memory_write"), True
+    if names in ({"key", "content", "overwrite"}, {"key", "written"}):
+        return "memory_write", False
+    if names in ({"key"}, {"key", "deleted"}):
+        return ("memory_delete" if "deleted" in names else "memory_read"), False
+    return None
 
 
 def _is_our_key(key: Any) -> bool:
@@ -182,17 +204,20 @@ def _all_signs(offer: Offer) -> Iterator[Sign]:
         key = str(key)
         if (key == MARKER and value is not False) or (key != MARKER and key.startswith(_MARKER_PREFIX)):
             yield Sign("marker", memory_name(offer.name) or "memory_list", "_meta", f"{key}: {value!r}"[:_EXCERPT])
-    for where, name in (("name", offer.name), ("title", offer.title)):
+    for where, name in ((offer.named_by, offer.name), ("id", offer.identifier), ("title", offer.title)):
         if tool := memory_name(name):
             yield Sign("name", tool, where, name[:_EXCERPT])
         else:
             if near := near_name(name):
-                yield Sign("name", near, where, name[:_EXCERPT], strong=False)
+                yield Sign("name", near[0], where, name[:_EXCERPT], strong=near[1])
             # A name is also words: "Long-term agent memory store". Only what is enough by itself counts, since
             # the name may have been a weak sign already.
             yield from (_of_text(where, match) for match in text_matches(name) if match.strong)
-        if _IDENTITY.search(fold(name)) and offer.kind == "server":
+        if offer.kind == "server" and (_IDENTITY.search(fold(name)) or is_memory(name)):
             yield Sign("identity", "memory_list", where, name[:_EXCERPT])
+    for where in ("uri", "uriTemplate"):
+        if _SCHEME.match(fold(offer.texts.get(where, ""))):
+            yield Sign("address", "memory_read", where, offer.texts[where][:_EXCERPT])
     yield from _schema_signs("inputSchema", offer.input_schema)
     yield from _schema_signs("outputSchema", offer.output_schema)
     for where, text in _texts(offer):
@@ -209,6 +234,10 @@ def _of_text(where: str, match: Match) -> Sign:
     return Sign("text", match.tool, where, match.excerpt, match.strong)
 
 
+# Not of a machine: memory://usage, memory://heap.
+_SCHEME: Final = re.compile(
+    r"(?i)^\s*(?:\w+\+)?memor(?:y|ies):(?!/*(?:usage|stats|heap|info|dump|limits?|profile|leaks?|pressure)\b)"
+)
 _IDENTITY: Final = re.compile(r"(?i)^\W*memory[\W_]*sidecar\W*$")
 
 
@@ -220,7 +249,7 @@ def _texts(offer: Offer) -> Iterator[tuple[str, str]]:
 
 
 def _strings(node: object) -> Iterator[str]:
-    """Every string value in plain data, however deep, within a bound."""
+    """Every string in plain data, keys included, however deep, within a bound."""
     stack: list[Any] = [node]
     seen = 0
     while stack and seen < _MAX_NODES:
@@ -230,6 +259,7 @@ def _strings(node: object) -> Iterator[str]:
             yield node
         elif isinstance(node, Mapping):
             stack.extend(node.values())
+            stack.extend(node.keys())
         elif isinstance(node, list | tuple):
             stack.extend(node)
 
@@ -242,6 +272,8 @@ def _schema_texts(schema: Mapping[str, Any] | None) -> Iterator[str]:
         seen += 1
         if isinstance(node, Mapping):
             for key, value in node.items():
+                if isinstance(key, str):
+                    yield key  # the name of a property
                 if isinstance(value, str):
                     if key in ("description", "title", "const", "default", "$comment"):
                         yield value
@@ -270,14 +302,48 @@ def judge(offer: Offer) -> tuple[Sign, ...]:
     return tuple(weak.values()) if len(weak) > 1 else ()
 
 
+def overlong(offer: Offer) -> str | None:
+    """What of the offer is more than is judged, in words; None if it was judged whole.
+
+    A memory could be offered behind so much of something else, so what is this long passes nowhere.
+    """
+    for where, name in ((offer.named_by, offer.name), ("id", offer.identifier), ("title", offer.title)):
+        if len(name) > MAX_NAME:
+            return f"its {where} is longer than {MAX_NAME} characters"
+    for where, text in _texts(offer):
+        if len(text) > MAX_TEXT:
+            return f"a text in its {where} is longer than {MAX_TEXT} characters"
+    for where, node in offer.shown.items():
+        if not isinstance(node, str) and _parts(node) > _MAX_NODES:
+            return f"its {where} has more than {_MAX_NODES} parts"
+    return None
+
+
+def _parts(node: object) -> int:
+    stack: list[Any] = [node]
+    seen = 0
+    while stack and seen <= _MAX_NODES:
+        node = stack.pop()
+        seen += 1
+        if isinstance(node, Mapping):
+            stack.extend(node.values())
+            stack.extend(node.keys())
+        elif isinstance(node, list | tuple):
+            stack.extend(node)
+    return seen
+
+
 def refuse(offer: Offer, surface: Surface) -> None:
     """Return if `offer` may be on `surface`.
 
     Raises:
-        ExposureRefused: it is a memory tool, and the policy table keeps that tool off this surface. The refusal
-            names the offer as it calls itself, the surface, and the rule with its evidence.
+        ExposureRefused: it is a memory tool, and the policy table keeps that tool off this surface; or there is too
+            much of it to judge. The refusal names the offer as it calls itself, the surface, and the rule with its
+            evidence.
     """
     refuse_signs(judge(offer), offer.name, surface)
+    if surface is not Surface.HARNESS and (much := overlong(offer)):
+        raise ExposureRefused(offer.name[:_EXCERPT], surface.value, f"{much}, more than can be judged; shorten it")
 
 
 def refuse_signs(signs: Iterable[Sign], name: str, surface: Surface) -> None:

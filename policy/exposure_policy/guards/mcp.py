@@ -3,16 +3,19 @@
 `guard(server)` refuses what the server already offers, then watches every way in: the registries behind
 decorators and `add_*`, request handlers, extra HTTP routes with other servers mounted in them. What is
 decided only when a client asks (dynamic listings, middleware, results) is judged on its way out, so a memory
-tool is refused there at the latest. Decisions come from `decide.check`; no argument widens them.
+tool is refused there at the latest; the client then gets a fixed text, and the log the refusal with its evidence.
+Decisions come from `decide.check`; no argument widens them.
 
 The SDK is imported only inside functions: importing this module costs nothing.
 """
 
 import functools
+import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, SupportsIndex, TypeVar, cast
 
+from ..decide import ExposureRefused
 from ..table import Surface
 from .likeness import Offer, Sign, index_signs, judge, offer_of, refuse, refuse_signs, result_signs
 from .names import memory_name
@@ -36,13 +39,14 @@ _LISTINGS: Final = {
 # Requests that name what they want, and the field that does.
 _NAMED: Final = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 _FLAG: Final = "_memory_exposure_guarded"
+_LOG: Final = logging.getLogger("exposure_policy")
 
 
 def guard(server: "AnyServer") -> "AnyServer":
     """Make `server` refuse memory tools, now and later. Returns the same server; guarding twice is harmless.
 
     Takes the SDK's low-level `Server` or an `MCPServer`. After it, registering a memory tool (also as a prompt,
-    a resource, a request handler, or on a server mounted beside it) raises where it is registered. A handler is
+    a resource, a handler, middleware, or on a server mounted beside it) raises where it is registered. A handler is
     looked at again on every call, because what it refers to may be set later.
 
     Raises:
@@ -106,7 +110,9 @@ def _guard_high(server: "MCPServer[Any]") -> None:
     guarded_prompts = _Registry(prompts._prompts, _refuse_prompt)
     guarded_resources = _Registry(resources._resources, _refuse_resource)
     guarded_templates = _Registry(resources._templates, _refuse_template)
-    routes = _Routes(server._custom_starlette_routes)
+    routes = _Watched(server._custom_starlette_routes, _refuse_route)
+    for extension in server._extensions:  # fixed from here on; the SDK hides its interceptor in a handler of its own
+        _refuse_handler(extension.identifier, extension.intercept_tool_call)
     _guard_low(server._lowlevel_server, server)
     tools._tools = guarded_tools
     prompts._prompts = guarded_prompts
@@ -120,8 +126,15 @@ def _guard_low(server: "Server[Any]", high: "MCPServer[Any] | None") -> None:
     if guarded(server):
         return
     refuse(_introduction(server), Surface.MCP)
-    server._request_handlers = _Handlers(server._request_handlers, high)
-    server.middleware = _Middleware(server.middleware)
+    handlers = _Handlers(server._request_handlers, high)
+    notified = _Registry(server._notification_handlers, lambda method, entry: _refuse_handler(method, entry.handler))
+    middleware = _Middleware(server.middleware)
+    server._request_handlers = handlers
+    server._notification_handlers = notified
+    # The one attribute that the SDK tells its users to set: another list put there must not lose the guard.
+    kind = type(server)
+    server.__class__ = type(kind.__name__, (kind,), {"middleware": _MIDDLEWARE, "__module__": kind.__module__})
+    server.middleware = middleware
     setattr(server, _FLAG, True)
 
 
@@ -212,33 +225,35 @@ def _refuse_handler(name: str, handler: object, lifespan: object = None) -> None
         refuse_signs((sign,), name, Surface.MCP)
 
 
-class _Routes(list[Any]):
-    """The HTTP routes beside a server: another server mounted there is guarded too, a handler is looked at."""
+class _Watched(list[Any]):
+    """A list that judges what is put in, before it is in: routes beside a server, or its middleware."""
 
-    def __init__(self, held: Iterable[Any]) -> None:
+    def __init__(self, held: Iterable[Any], judge_entry: Callable[[Any], None]) -> None:
+        self._judge_entry = judge_entry
         super().__init__()
         self.extend(held)
 
-    def append(self, route: Any) -> None:
-        _refuse_route(route)
-        super().append(route)
+    def append(self, entry: Any) -> None:
+        self._judge_entry(entry)
+        super().append(entry)
 
-    def extend(self, routes: Iterable[Any]) -> None:
-        for route in routes:
-            self.append(route)
+    def extend(self, entries: Iterable[Any]) -> None:
+        for entry in entries:
+            self.append(entry)
 
-    def insert(self, index: SupportsIndex, route: Any) -> None:
-        _refuse_route(route)
-        super().insert(index, route)
+    def insert(self, index: SupportsIndex, entry: Any) -> None:
+        self._judge_entry(entry)
+        super().insert(index, entry)
 
-    def __iadd__(self, routes: Iterable[Any]) -> "_Routes":  # type: ignore[misc]
-        self.extend(routes)
+    def __iadd__(self, entries: Iterable[Any]) -> "_Watched":  # type: ignore[misc]
+        self.extend(entries)
         return self
 
-    def __setitem__(self, index: Any, route: Any) -> None:
-        for one in route if isinstance(index, slice) else (route,):
-            _refuse_route(one)
-        super().__setitem__(index, route)
+    def __setitem__(self, index: Any, entry: Any) -> None:
+        entries = list(entry) if isinstance(index, slice) else [entry]
+        for one in entries:
+            self._judge_entry(one)
+        super().__setitem__(index, entries if isinstance(index, slice) else entry)
 
 
 def _refuse_route(route: Any) -> None:
@@ -316,6 +331,9 @@ def _judged(
 ) -> Callable[..., Awaitable[Any]]:
     @functools.wraps(handler)
     async def judged(ctx: Any, params: Any) -> Any:
+        return await _kept_in(method, functools.partial(answered, ctx, params))
+
+    async def answered(ctx: Any, params: Any) -> Any:
         lifespan = getattr(ctx, "lifespan_context", None)
         _refuse_handler(method, handler, lifespan)
         if method in _NAMED:
@@ -357,18 +375,45 @@ def _all_registered(high: "MCPServer[Any]", method: str) -> Iterator[tuple[str, 
         yield str(entry.name), getattr(entry, "fn", None)
 
 
-class _Middleware(list[Any]):
+async def _kept_in(method: str, answer: Callable[[], Awaitable[Any]]) -> Any:
+    """`answer()`; a refusal goes to the log. To the client it would quote the very text that was refused."""
+    from mcp.shared.exceptions import MCPError
+    from mcp_types import INTERNAL_ERROR
+
+    try:
+        return await answer()
+    except ExposureRefused:
+        _LOG.exception("an answer to %s was withheld", method)
+        raise MCPError(INTERNAL_ERROR, "Internal server error") from None
+
+
+class _Middleware(_Watched):
     """The middleware, with the guard outermost however others are inserted: it sees the final answer."""
+
+    def __init__(self, held: Iterable[Any]) -> None:
+        super().__init__(held, lambda entry: _refuse_handler("middleware", entry))
 
     def __reversed__(self) -> Iterator[Any]:
         yield from super().__reversed__()
-        yield _outermost
+        yield self._outermost
+
+    async def _outermost(self, ctx: Any, call_next: Callable[[Any], Awaitable[Any]]) -> Any:
+        async def answered() -> Any:
+            for entry in self:  # again, like a handler: what it refers to may have been set since
+                _refuse_handler("middleware", entry)
+            result = await call_next(ctx)
+            _refuse_result(ctx.method, result)
+            return result
+
+        return await _kept_in(ctx.method, answered)
 
 
-async def _outermost(ctx: Any, call_next: Callable[[Any], Awaitable[Any]]) -> Any:
-    result = await call_next(ctx)
-    _refuse_result(ctx.method, result)
-    return result
+_MIDDLEWARE: Final = property(
+    lambda server: vars(server)["middleware"],
+    lambda server, given: vars(server).update(
+        middleware=given if isinstance(given, _Middleware) else _Middleware(given)
+    ),
+)
 
 
 def _refuse_result(method: str, result: object) -> None:
@@ -394,8 +439,7 @@ def _answer_signs(method: str, result: Mapping[str, Any]) -> Iterator[Sign]:
         info = result.get("serverInfo")
         data = dict(info) if isinstance(info, Mapping) else {}
         yield from judge(offer_of("server", data | {"instructions": result.get("instructions")}))
-    elif method == "tools/call":
-        yield from result_signs(result.get("structuredContent"))
+    yield from result_signs(result.get("structuredContent"))  # of a call, and of a task that was one
     # What a tool, a prompt or a resource says is its own business, but the memory index has one home.
     for part in _texts(result):
         yield from index_signs("content", part)

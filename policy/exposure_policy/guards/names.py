@@ -7,14 +7,19 @@ doesn't either; a word of hardware beside it does, and so does an ending that ma
 
 import re
 import unicodedata
+from collections.abc import Iterable
+from html import unescape
 from typing import Final
+from urllib.parse import unquote
 
 from ..decide import TOOLS
 
-__all__ = ["fold", "memory_name", "near_name"]
+__all__ = ["MAX_NAME", "fold", "is_memory", "memory_name", "near_name", "verbs"]
 
-# A name longer than this is judged by its beginning: hostile input must not cost more than linear time.
-_MAX_NAME: Final = 4096
+# Of a name: a longer one is judged by its beginning, and refused or told as unaudited for its length.
+MAX_NAME: Final = 4096
+# An escape may be escaped in turn; nobody reads what was escaped more often.
+_DECODINGS: Final = 3
 
 # Letters of other scripts that pass for Latin ones and that NFKC leaves alone: Cyrillic, Greek, Armenian,
 # small capitals, dotless i. Digits and signs used for letters are folded only inside a word of letters.
@@ -59,10 +64,25 @@ _VERBS: Final = {
     ),
     **dict.fromkeys("delete remove forget erase clear drop purge".split(), "memory_delete"),
 }
+# Verbs of remembering: as the head of a name they may be about memory without saying so.
+_REMEMBERING: Final = frozenset("recall remember memorize memorise forget".split())
+_OF_NOTES: Final = _REMEMBERING | frozenset("store save keep persist record retrieve".split())
+_OF_AGENTS: Final = frozenset(
+    "agent agents agentic ai llm assistant claude chat conversation session long short term longterm persistent durable"
+    " semantic episodic working core archival user project bank banks graph knowledge vault basic simple open super"
+    " service store storage layer manager db database node js ts py python typescript".split()
+)
 
 
 def fold(text: str) -> str:
-    """`text` without accents and invisible characters, its compatibility forms and look-alikes as plain letters."""
+    """`text` without accents and invisible characters, its compatibility forms and look-alikes as plain letters.
+
+    What a URL or a page would show as letters is decoded: `memory%5Fread`, `memory&#95;read`.
+    """
+    for _ in range(_DECODINGS):
+        if "%" not in text and "&" not in text:
+            break
+        text = unescape(unquote(text))
     if not text.isascii():
         text = _IGNORABLE.sub("", unicodedata.normalize("NFKC", text)).translate(_CONFUSABLE)
         text = "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
@@ -76,7 +96,7 @@ def _words(name: str) -> list[str]:
 
 def memory_name(name: str) -> str | None:
     """The memory tool that `name` names, under any prefix, suffix, namespace, case or look-alike; else None."""
-    words = _words(name[:_MAX_NAME])
+    words = _words(name[:MAX_NAME])
     found = _canonical_in(words)
     if found is None:
         return _canonical_in([w for w in words if w not in _FILLER and not _VERSION.fullmatch(w)])
@@ -109,8 +129,27 @@ def _whole(joined: str, words: list[str], ends: list[int], at: int, end: int) ->
     return not (before[-1:] and before[-1] in _HARDWARE) and not (after[:1] and after[0] in _HARDWARE)
 
 
-def near_name(name: str) -> str | None:
-    words = _words(name[:_MAX_NAME])
-    if not _NOUNS.intersection(words) or _HARDWARE.intersection(words):
+def near_name(name: str) -> tuple[str, bool] | None:
+    """The memory tool that `name` may mean in other words, and whether it hardly means anything else."""
+    words = _words(name[:MAX_NAME])
+    if _HARDWARE.intersection(words):
         return None
-    return next((_VERBS[w] for w in words if w in _VERBS), None)
+    if _NOUNS.intersection(words):
+        verb = next((_VERBS[w] for w in words if w in _VERBS), None)
+        if verb is not None:
+            # A machine has one memory, and it is read or written, not saved or recalled.
+            return verb, "memories" in words or not _OF_NOTES.isdisjoint(words)
+        return ("memory_read", False) if all(w in _NOUNS or w in _FILLER for w in words) else None
+    return next(((_VERBS[w], False) for w in words[:2] if w in _REMEMBERING), None)
+
+
+def is_memory(name: str) -> bool:
+    """Whether a server's name says that it is a memory, with nothing beside it that could be another sense."""
+    words = [w for w in _words(name[:MAX_NAME]) if not _VERSION.fullmatch(w)]
+    return bool(_NOUNS.intersection(words)) and all(w in _NOUNS or w in _FILLER or w in _OF_AGENTS for w in words)
+
+
+def verbs(words: Iterable[str]) -> list[str]:
+    """The memory tools whose verbs are among `words`, each once: what one tool that does all of it lets choose."""
+    found = (_VERBS.get(part) for word in words for part in _words(word[:MAX_NAME]))
+    return list(dict.fromkeys(tool for tool in found if tool is not None))

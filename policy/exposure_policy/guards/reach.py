@@ -1,11 +1,12 @@
 """Does a handler reach memory, whatever its tool is called? Live objects are looked at, never called.
 
 A renamed tool still has to get at memory: through an object that is marked private, through the library that
-holds it, through a session with the sidecar, or by asking some session for a memory tool by its name. `reach`
-follows what a handler was given: closure, defaults, bound object, partial arguments, the globals and helper
-functions that its code names, and containers of those. Standard library only.
+holds it, through a session with the sidecar, through its command line, or by asking some session for a memory
+tool by its name. `reach` follows what a handler was given: closure, defaults, bound object, partial arguments, and
+what its code names: globals, helper functions, members of modules, classes and objects, imports; and
+containers of those. Standard library only.
 
-Bounds: six hops, two of them into attributes, and a fixed number of objects. A handler that hides memory
+Bounds: seven hops, two of them into attributes, and a fixed number of objects. A handler that hides memory
 further away, or in another process, is caught when a listing or an answer shows it, or by the audit. An agent
 that serves strangers and uses memory for itself should therefore not be bound to a tool as the object that
 holds its run: hand it the task through a queue or a function.
@@ -13,13 +14,14 @@ holds its run: hand it the task through a queue or a function.
 
 import functools
 import inspect
+import re
 import sys
 import threading
 import weakref
 from collections import deque
 from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
-from types import CodeType, FunctionType, MethodType, ModuleType, SimpleNamespace
+from types import BuiltinMethodType, CodeType, FunctionType, MappingProxyType, MethodType, ModuleType, SimpleNamespace
 from typing import Any, Final, NamedTuple
 
 from .likeness import Sign, judge, offer_of
@@ -38,7 +40,18 @@ _PLUMBING: Final = frozenset(sys.stdlib_module_names) - {"__main__"} | frozenset
     "mcp mcp_types a2a pydantic pydantic_core starlette uvicorn anyio trio httpx httpx2 google opentelemetry"
     " exposure_policy _pytest pytest pluggy hypothesis typing_extensions".split()
 )
-_MAX_HOPS: Final = 6
+# The sidecar's own command or module, where code holds it to run or to import it: a word, or a command line.
+_COMMAND: Final = re.compile(
+    r"(?:\S*/)?memory-sidecar|memory_sidecar(?:\.\w+)*"
+    r"|(?:.*[\s/;&|])?memory-sidecar\s+(?:serve|show|list|export|copy|try|runs|quarantine)\b.*"
+    r"|(?:.*\s)?-m\s+memory_sidecar\b.*",
+    re.DOTALL,
+)
+# What the language itself looks up when code uses a class or an object.
+_IMPLIED: Final = frozenset(
+    "__call__ __init__ __new__ __getattr__ __getattribute__ __getitem__ __enter__ __aenter__".split()
+)
+_MAX_HOPS: Final = 7
 _MAX_OBJECTS: Final = 4_000
 _MAX_ITEMS: Final = 256
 _MAX_ATTRIBUTES: Final = 2
@@ -46,11 +59,26 @@ _MAX_ATTRIBUTES: Final = 2
 _CACHED: Final = type(functools.lru_cache(lambda: None))
 
 
+class _Import(NamedTuple):
+    """A module that code imports when it runs, and so may not have been loaded yet."""
+
+    module: str
+
+
 class _Step(NamedTuple):
     found: Any
     path: str
     hops: int
     attributes: int  # how many times the way led through an object's attributes
+    names: frozenset[str]  # what the nearest code on the way names: it may look these up in what was found
+
+    @property
+    def identity(self) -> object:
+        """Equal for steps that would find the same again."""
+        found = self.found
+        if isinstance(found, MethodType):  # a new object each time it is looked up
+            return id(found.__func__), id(found.__self__)
+        return id(found) if isinstance(found, FunctionType) else (id(found), self.names)
 
 
 def reach(handler: object, lifespan: object = None) -> Sign | None:
@@ -58,14 +86,14 @@ def reach(handler: object, lifespan: object = None) -> Sign | None:
 
     `lifespan` is the server's lifespan context; it counts only when the handler's code names it.
     """
-    queue = deque([_Step(handler, "handler", 0, 0)])
-    seen: set[int] = set()
+    queue = deque([_Step(handler, "handler", 0, 0, frozenset())])
+    seen: set[object] = set()
     keep: list[object] = []  # what was seen stays alive, so that no identity is used twice
     while queue and len(seen) < _MAX_OBJECTS:
         step = queue.popleft()
-        if id(step.found) in seen:
+        if step.identity in seen:
             continue
-        seen.add(id(step.found))
+        seen.add(step.identity)
         keep.append(step.found)
         if evidence := _is_memory(step):
             return Sign("handler", evidence[0], step.path[:160], evidence[1][:160])
@@ -78,7 +106,11 @@ def _is_memory(step: _Step) -> tuple[str, str] | None:
     found = step.found
     if isinstance(found, str):
         # A string an object merely holds proves nothing; one the code or its arguments carry is a name to call.
-        if step.attributes or len(found) > 200 or any(c.isspace() for c in found):
+        if step.attributes or len(found) > 200:
+            return None
+        if _COMMAND.fullmatch(found) and found not in _HARMLESS:
+            return "memory_read", f"uses {found!r}"
+        if any(c.isspace() for c in found):
             return None
         tool = memory_name(found)
         return (tool, f"names {found!r}") if tool else None
@@ -91,8 +123,10 @@ def _is_memory(step: _Step) -> tuple[str, str] | None:
 
 
 def _of_library(found: object, owner: type) -> bool:
-    if isinstance(found, ModuleType):
-        module: object = found.__name__
+    if isinstance(found, _Import):
+        module: object = found.module
+    elif isinstance(found, ModuleType):
+        module = found.__name__
     elif isinstance(found, FunctionType):
         module = found.__module__
     else:
@@ -118,7 +152,7 @@ def _session_with_sidecar(found: object, owner: type) -> tuple[str, str] | None:
 
 def _tool_definition(found: object) -> tuple[str, str] | None:
     """A tool definition that a handler holds, to list it: a wire mapping or an SDK model."""
-    if isinstance(found, Mapping):
+    if isinstance(found, dict):
         data = found if isinstance(found.get("name"), str) and "inputSchema" in found else None
     elif hasattr(type(found), "model_dump") and isinstance(getattr(found, "input_schema", None), dict):
         data = type(found).model_dump(found, by_alias=True, exclude_none=True)  # type: ignore[attr-defined]
@@ -131,44 +165,70 @@ def _tool_definition(found: object) -> tuple[str, str] | None:
 
 
 def _next(step: _Step, lifespan: object) -> Iterator[_Step]:
-    for value, label, attributes in _held(step.found, step.hops, step.attributes, lifespan):
-        yield _Step(value, f"{step.path} > {label}", step.hops + 1, step.attributes + attributes)
+    code = getattr(getattr(step.found, "__func__", step.found), "__code__", None)
+    names = _names(code) if isinstance(step.found, FunctionType | MethodType) and code is not None else step.names
+    for value, label, attributes in _held(step, names, lifespan):
+        yield _Step(value, f"{step.path} > {label}", step.hops + 1, step.attributes + attributes, names)
 
 
 # What an object holds: the value, how it is called there, and whether it is an attribute (1) or not (0).
 _Held = Iterator[tuple[object, str, int]]
 
 
-def _held(found: object, hops: int, attributes: int, lifespan: object) -> _Held:
+def _held(step: _Step, names: frozenset[str], lifespan: object) -> _Held:
+    found = step.found
     if isinstance(found, MethodType):
-        yield from _of_method(found)
+        yield found.__func__, "function", 0
+        yield from ((v, label, 1) for v, label in _attributes(found.__self__))
+        yield found.__self__, "bound object", 0
     elif isinstance(found, FunctionType):
-        if hops == 0 or _package(found.__module__) not in _PLUMBING:
-            yield from ((v, label, 0) for v, label in _of_function(found, lifespan))
-    elif isinstance(found, Mapping | list | tuple | set | frozenset):
+        if step.hops == 0 or _package(found.__module__) not in _PLUMBING:
+            yield from ((v, label, 0) for v, label in _of_function(found, names, lifespan))
+    elif isinstance(found, ModuleType):
+        if _package(found.__name__) not in _PLUMBING:
+            yield from ((v, f".{n}", 0) for n, v in list(vars(found).items()) if n in names)
+    elif isinstance(found, dict | MappingProxyType | list | tuple | set | frozenset):
         yield from _of_container(found)
     elif (wrapped := _of_wrapper(found)) is not None:
         yield from wrapped
+    elif isinstance(found, type):
+        yield from _members(found, found, names)
     elif not _opaque(found):
-        call = inspect.getattr_static(type(found), "__call__", None)
-        if isinstance(call, FunctionType):
-            yield call, "__call__", 0
-        if attributes < _MAX_ATTRIBUTES:
+        yield from _members(found, type(found), names)
+        if step.attributes < _MAX_ATTRIBUTES:
             yield from ((v, label, 1) for v, label in _attributes(found))
 
 
-def _of_method(method: MethodType) -> _Held:
-    yield method.__func__, "function", 0
-    yield from ((v, label, 1) for v, label in _attributes(method.__self__))
-    yield method.__self__, "bound object", 0
-    yield from ((v, label, 0) for v, label in _own_methods(method))
+def _members(found: object, owner: type, names: frozenset[str]) -> _Held:
+    """What code that has `found` and names these names can get from its class, overridden or not."""
+    for part in owner.__mro__:
+        if part is object or _package(part.__module__) in _PLUMBING:
+            continue
+        for name, member in list(part.__dict__.items()):
+            if name not in names and name not in _IMPLIED:
+                continue
+            if isinstance(member, FunctionType):
+                # Making one proves less than calling it: a list of names that it sets up is not a call by name.
+                yield MethodType(member, found), f".{name}()", int(name == "__init__")
+            elif isinstance(member, classmethod | staticmethod):
+                yield MethodType(member.__func__, found), f".{name}()", 0
+            elif isinstance(member, property):
+                if member.fget is not None:
+                    yield MethodType(member.fget, found), f".{name}", 0
+            elif isinstance(member, functools.partialmethod | functools.cached_property):
+                yield from ((v, f".{name}", 0) for v in vars(member).values())
+            elif not inspect.ismemberdescriptor(member):
+                get = inspect.getattr_static(type(member), "__get__", None)
+                if isinstance(get, FunctionType):
+                    yield MethodType(get, member), f".{name}", 0
+                yield member, f".{name}", 1
 
 
 def _of_container(found: Any) -> _Held:
-    if isinstance(found, Mapping):
+    if isinstance(found, dict | MappingProxyType):
         for key, value in list(found.items())[:_MAX_ITEMS]:
             yield key, "key", 0
-            yield value, f"[{str(key)[:40]!r}]", 0
+            yield value, f"[{str(key)[:40]!r}]" if isinstance(key, str) else "[…]", 0
     else:
         yield from ((v, f"[{n}]", 0) for n, v in zip(range(_MAX_ITEMS), found, strict=False))
 
@@ -178,6 +238,8 @@ def _of_wrapper(found: object) -> list[tuple[object, str, int]] | None:
     if isinstance(found, functools.partial):
         arguments = [*enumerate(found.args), *found.keywords.items()]
         return [(found.func, "partial function", 0), *((v, f"partial argument {k}", 0) for k, v in arguments)]
+    if isinstance(found, BuiltinMethodType):
+        return [] if isinstance(found.__self__, ModuleType) else [(found.__self__, "bound object", 0)]
     if isinstance(found, ContextVar):
         return [(found.get(None), "context variable", 0)]
     if isinstance(found, weakref.ReferenceType):
@@ -216,19 +278,7 @@ def _attributes(found: object) -> Iterator[tuple[object, str]]:
                     continue
 
 
-def _own_methods(method: MethodType) -> Iterator[tuple[object, str]]:
-    """The methods of the same object that a bound method's code names."""
-    code = getattr(method.__func__, "__code__", None)
-    if not isinstance(code, CodeType) or _opaque(method.__self__):
-        return
-    owner = method.__self__ if isinstance(method.__self__, type) else type(method.__self__)
-    for name in _names(code):
-        other = inspect.getattr_static(owner, name, None)
-        if isinstance(other, FunctionType):
-            yield other, f".{name}()"
-
-
-def _of_function(function: FunctionType, lifespan: object) -> Iterator[tuple[object, str]]:
+def _of_function(function: FunctionType, names: frozenset[str], lifespan: object) -> Iterator[tuple[object, str]]:
     code = function.__code__
     for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=False):
         try:
@@ -238,15 +288,9 @@ def _of_function(function: FunctionType, lifespan: object) -> Iterator[tuple[obj
     yield from ((v, "default argument") for v in function.__defaults__ or ())
     yield from ((v, f"default of {k!r}") for k, v in (function.__kwdefaults__ or {}).items())
     yield from ((v, f"attribute {k!r}") for k, v in function.__dict__.items())
-    names = _names(code)
-    for name in names:
-        if name in function.__globals__:
-            value = function.__globals__[name]
-            yield value, f"global {name!r}"
-            if isinstance(value, ModuleType):
-                inside = vars(value)
-                yield from ((inside[n], f"{name}.{n}") for n in names if n in inside)
-    yield from ((text, "constant") for text in _constants(code))
+    yield from ((function.__globals__[n], f"global {n!r}") for n in names if n in function.__globals__)
+    yield from ((_Import(n), f"import {n!r}") for n in names if n.partition(".")[0] == _LIBRARY)
+    yield from ((text, "constant") for text in _constants(code) if text != function.__doc__)
     if "lifespan_context" in names and lifespan is not None:
         yield lifespan, "lifespan context"
 
@@ -259,8 +303,11 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
         stack.extend(c for c in code.co_consts if isinstance(c, CodeType))
 
 
-def _names(code: CodeType) -> set[str]:
-    return {name for part in _codes(code) for name in part.co_names}
+@functools.lru_cache(maxsize=1024)
+def _names(code: CodeType) -> frozenset[str]:
+    """What the code names, also as a text: `getattr(x, "name")`."""
+    texts = (v for part in _codes(code) for v in part.co_consts if isinstance(v, str) and v.isidentifier())
+    return frozenset(texts) | {name for part in _codes(code) for name in part.co_names}
 
 
 def _constants(code: CodeType) -> Iterator[object]:

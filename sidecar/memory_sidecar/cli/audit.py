@@ -3,8 +3,15 @@
 Targets can be given in any mix and number. A command is launched as an MCP client would launch it, with a small
 environment; give it variables with env(1): --mcp 'env TOKEN=x server --stdio'.
 
-Exit status: 0 everything was seen and is clean; 1 memory leaks; 2 nothing leaks as far as it was seen, but
-something could not be audited. A leak decides even when something else could not be audited: it is certain.
+Exit status: 0 everything was seen and is clean, or accepted; 1 memory leaks; 2 nothing leaks as far as it was seen,
+but something could not be audited. A leak decides even when something else could not be audited: it is certain.
+
+Into a pipe or a file, the report has one record a line, its fields apart by tabs: status, kind of target, target, and
+for a finding its surface, kind of offer, name, memory tool, evidence and id. So `| grep ^leak` is every leak.
+
+What was reviewed and is fine goes into a TOML file for --accept, an [[accept]] entry with finding = "the id" and
+reason = "why" for each. It stays in every report; a change of what is offered is a new finding with another id. What
+could not be audited cannot be accepted.
 """
 
 import argparse
@@ -20,7 +27,7 @@ __all__ = ["configure", "run"]
 
 # A line of a report: long enough to judge by, short enough that no server can bury the rest.
 _SHOWN: Final = 400
-# In the table, which has little room; JSON, SARIF and the page tell all of the evidence.
+# In the table and the records, which have little room; JSON, SARIF and the page tell all of the evidence.
 _EVIDENCE: Final = 120
 _LINES: Final = 3
 _TARGETS: Final = (
@@ -43,6 +50,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     output.add_argument("--json", action="store_true", help="print the report as JSON instead of a table")
     output.add_argument("--sarif", metavar="FILE", help="also write SARIF 2.1.0, for code scanning")
     output.add_argument("--html", metavar="FILE", help="also write one self-contained page, to attach to a review")
+    parser.add_argument(
+        "--accept", metavar="FILE", help="TOML of reviewed findings that do not fail the run, each with a reason"
+    )
     parser.add_argument(
         "--timeout",
         type=_seconds,
@@ -78,13 +88,17 @@ def run(args: argparse.Namespace) -> int:
 
     import anyio
 
-    from exposure_policy.audit import LEAK, UNAUDITED, Bounds, Target, audit
+    from exposure_policy.audit import LEAK, UNAUDITED, AcceptError, Bounds, Target, accept, audit, load
 
+    try:
+        accepted = load(args.accept) if args.accept else {}
+    except AcceptError as error:
+        args.usage_error(str(error))
     # The SDKs log what servers send; it would reach the terminal as it came.
     logging.disable(logging.CRITICAL)
     try:
         targets = [Target(kind, value) for kind, value in args.targets]
-        report = anyio.run(audit, targets, Bounds(seconds=args.timeout))
+        report = accept(anyio.run(audit, targets, Bounds(seconds=args.timeout)), accepted)
     finally:
         logging.disable(logging.NOTSET)
     if args.json:
@@ -133,36 +147,72 @@ def _write(path: str, text: str) -> bool:
     return True
 
 
-# --- the table ---------------------------------------------------------------------------------------------
+# --- the readable report ---------------------------------------------------------------------------------------
 
 _VERDICTS: Final = {
     0: "Clean: everything on offer was seen, and none of it is memory.",
     1: "Leak: strangers can see memory tools.",
     2: "Not audited: something on offer could not be seen.",
 }
+_ACCEPTED: Final = "Accepted: everything on offer was seen, and all of it that is memory was reviewed and accepted."
+_STALE: Final = "not there any more: remove it, or review what took its place"
+
+
+def _verdict(report: "Report") -> str:
+    accepted = any(target.status == "accepted" for target in report.targets)
+    return _ACCEPTED if report.exit_code == 0 and accepted else _VERDICTS[report.exit_code]
 
 
 def _print(report: "Report") -> None:
-    try:
-        if not on_terminal():
-            raise ImportError
-        from rich.console import Console
-    except ImportError:
-        _print_plainly(report)
-        return
+    if on_terminal():
+        try:
+            _print_table(report)
+            return
+        except ImportError:
+            pass
+    _print_records(report)
+
+
+def _print_records(report: "Report") -> None:
+    """One record a line, never wrapped: what `grep` and `cut` can use. Texts hold no tab once they are shown."""
+    for target in report.targets:
+        of_target = (target.kind, target.label)
+        for found in target.findings:
+            status = "accepted" if found.accepted else "leak"
+            reason = (found.accepted,) if found.accepted else ()
+            told = "; ".join(_evidence(found))
+            _record(status, *of_target, found.surface, found.kind, found.name, found.tool, told, found.id, *reason)
+        for why in target.unaudited:
+            _record("unaudited", *of_target, why)
+        if target.status == "clean":
+            _record("clean", *of_target, _seen(target))
+    for finding, accepted in report.stale:
+        _record("stale", finding, _STALE, accepted)
+    print(_verdict(report))
+
+
+def _record(*fields: str) -> None:
+    print("\t".join(map(_show, fields)))
+
+
+def _print_table(report: "Report") -> None:
+    from rich.console import Console
     from rich.text import Text
 
     console = Console(highlight=False, soft_wrap=False)
+    styles = {"leak": "bold red", "unaudited": "bold yellow", "accepted": "bold cyan", "clean": "bold green"}
     for target in report.targets:
-        style = {"leak": "bold red", "unaudited": "bold yellow", "clean": "bold green"}[target.status]
-        console.print(Text.assemble((f"{target.status:<10}", style), f"{target.kind}  ", (_show(target.label), "bold")))
+        head = (f"{target.status:<10}", styles[target.status])
+        console.print(Text.assemble(head, f"{target.kind}  ", (_show(target.label), "bold")))
         console.print(Text(f"{'':10}{_seen(target)}", style="dim"))
         if target.findings:
             console.print(_table(target))
         for reason in target.unaudited:
             console.print(Text.assemble((f"{'':10}not audited: ", "yellow"), _show(reason)))
         console.print()
-    console.print(_VERDICTS[report.exit_code])
+    for finding, accepted in report.stale:
+        console.print(Text.assemble(("stale     ", "bold yellow"), f"{_show(finding)} is {_STALE} ({_show(accepted)})"))
+    console.print(_verdict(report))
 
 
 def _table(target: "TargetReport") -> object:
@@ -173,10 +223,12 @@ def _table(target: "TargetReport") -> object:
     table = Table(box=SIMPLE, padding=(0, 1), pad_edge=False)
     for head in ("surface", "offer", "memory tool", "evidence"):
         table.add_column(head, overflow="fold")
+    table.add_column("finding", no_wrap=True)
     for finding in target.findings:
         cells = (finding.surface, f"{finding.name} ({finding.kind})", finding.tool)
+        evidence = _evidence(finding) + ([f"accepted: {_show(finding.accepted)}"] if finding.accepted else [])
         # Text, not str: a server's text must never be read as markup.
-        table.add_row(*(Text(_show(cell)) for cell in cells), Text("\n".join(_evidence(finding))))
+        table.add_row(*(Text(_show(cell)) for cell in cells), Text("\n".join(evidence)), Text(finding.id))
     return table
 
 
@@ -186,18 +238,6 @@ def _evidence(finding: "Finding") -> list[str]:
     lines = [neutralise(f"{e.label}: {e.text}", _EVIDENCE) for e in finding.evidence[:_LINES]]
     more = len(finding.evidence) - _LINES
     return [*lines, f"and {more} more"] if more > 0 else lines
-
-
-def _print_plainly(report: "Report") -> None:
-    for target in report.targets:
-        print(f"{target.status:<10}{target.kind}  {_show(target.label)}  {_seen(target)}")
-        for found in target.findings:
-            print(f"  {found.surface}  {_show(found.name)} ({_show(found.kind)}) is {found.tool}")
-            for line in _evidence(found):
-                print(f"    {line}")
-        for reason in target.unaudited:
-            print(f"  not audited: {_show(reason)}")
-    print(_VERDICTS[report.exit_code])
 
 
 def _seen(target: "TargetReport") -> str:

@@ -71,6 +71,36 @@ def template() -> Any:
     return server
 
 
+def remembers() -> Any:
+    server = clean()
+    server.add_tool(lookup, name="recall", description="Recalls a memory.")
+    return server
+
+
+def addressed() -> Any:
+    server = clean()
+    server.resource("memory://notes", name="notes")(now)
+    return server
+
+
+def addressed_template() -> Any:
+    server = clean()
+    server.resource("memory://notes/{name}", name="one")(city)
+    return server
+
+
+def prompted() -> Any:
+    server = clean()
+    server.prompt(name="start", description="Loads relevant memories into the conversation.")(greet)
+    return server
+
+
+def calls_itself_memory() -> Any:
+    server: MCPServer[Any] = MCPServer("memory-server")
+    server.add_tool(lookup, name="read_graph", description="Reads the entire knowledge graph.")
+    return server
+
+
 def introduction() -> Any:
     return MCPServer("helper", instructions="<memory-index>\n- a: b\n</memory-index>")
 
