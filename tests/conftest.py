@@ -1,9 +1,15 @@
 """What every test may use. Async tests run on both event loops, unless a file says it needs only one."""
 
+import hypothesis
 import pytest
 from tests.support.tally import pytest_addoption, pytest_terminal_summary, tally
 
 __all__ = ["anyio_backend", "pytest_addoption", "pytest_terminal_summary", "tally"]
+
+# The time of an example says how busy the machine is, and nothing of the product.
+hypothesis.settings.register_profile("suite", deadline=None)
+if hypothesis.settings.get_current_profile_name() in ("default", "ci"):  # the mutants bring one of their own
+    hypothesis.settings.load_profile("suite")
 
 # The contract's asserts are in a plain module: let its failures show their values too.
 pytest.register_assert_rewrite("tests.contract.suite")

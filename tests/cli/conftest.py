@@ -3,12 +3,13 @@
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import anyio
 import pytest
+from tests.support.warm import Warm
 
 from memory_sidecar.harness import MemorySidecar, Run
 
@@ -30,20 +31,32 @@ def environment(**more: str) -> dict[str, str]:
     return kept | more
 
 
+@pytest.fixture(scope="session")
+def warm() -> Iterator[Warm]:
+    process = Warm()
+    yield process
+    process.close()
+
+
 @pytest.fixture
-def cli(tmp_path: Path) -> Cli:
+def cli(tmp_path: Path, warm: Warm) -> Cli:
     def run(*words: str | Path, stdin: str = "", env: Mapping[str, str] | None = None, raw: bool = False) -> Any:
-        done = subprocess.run(
-            [*PROGRAM, *map(str, words)],
-            cwd=tmp_path,
-            input=stdin.encode(),
-            env=environment(**(env or {})),
-            capture_output=True,
-            check=False,
-        )
-        assert b"Traceback" not in done.stderr, done.stderr.decode()
-        out: Any = done.stdout if raw else done.stdout.decode()
-        return Done(done.returncode, out, done.stderr.decode())
+        given = environment(**(env or {}))
+        if any(name.startswith("PYTHON") for name in env or ()):  # what the interpreter reads as it starts
+            done = subprocess.run(
+                [*PROGRAM, *map(str, words)],
+                cwd=tmp_path,
+                input=stdin.encode(),
+                env=given,
+                capture_output=True,
+                check=False,
+            )
+            status, out, err = done.returncode, done.stdout, done.stderr
+        else:
+            status, out, err = warm.run([str(word) for word in words], tmp_path, stdin.encode(), given)
+        assert b"Traceback" not in err, err.decode()
+        shown: Any = out if raw else out.decode()
+        return Done(status, shown, err.decode())
 
     return run
 
