@@ -1,6 +1,9 @@
 # Two commands for a newcomer: `make demo` and `make test`. Both set up what they need in .venv.
 # `make help` lists the rest.
 
+# The tests start thousands of processes. Where bytecode may not be written, each compiles the product anew.
+export PYTHONDONTWRITEBYTECODE =
+
 PYTHON ?= python3
 VENV := .venv
 BENCH := .venv-bench

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import anyio
 
-from memory_sidecar.harness import MemorySidecar, Run
+from memory_sidecar.harness import LaunchOptions, MemorySidecar, Run
 
 CONFIG = """\
 identity: planner
@@ -30,7 +30,7 @@ async def main(state: Path) -> None:
     state.mkdir(parents=True, exist_ok=True)
     config = state / "memory.yaml"
     config.write_text(CONFIG)
-    launch = {"config": config, "store_dir": state}
+    launch: LaunchOptions = {"config": config, "store_dir": state}
 
     print("Monday: the run writes two notes, and is suspended.")
     async with MemorySidecar.launch(**launch) as memory, memory.run("weekly") as run:

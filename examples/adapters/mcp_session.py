@@ -17,7 +17,7 @@ async def main() -> None:
         print(f"Monday: {result.structured_content}")
 
     async with memory_session(identity="assistant", store_dir="state", run="friday") as session:
-        print(f"Friday: {session.instructions.partition('<memory-index>')[2].splitlines()[1]}")
+        print(f"Friday: {(session.instructions or '').partition('<memory-index>')[2].splitlines()[1]}")
         result = await session.call_tool("memory_read", arguments={"key": "deploy"})
         print(f"Friday: {result.structured_content['content']}")
 

@@ -26,6 +26,52 @@ A stranger is refused: MCP error -32021: refused by the exposure policy
 """
 
 
+# What goes wrong, on the same library: each ends in one clear error, and nothing waits for ever.
+TROUBLE = """\
+import { MemorySidecar } from "./dist/memory.js";
+
+const command = [...process.env.MEMORY_SIDECAR.split(" "), "serve", "--store-dir", "state"];
+const said = (promise) => promise.then((result) => result.content[0].text, (error) => error.message);
+const memory = await MemorySidecar.launch(command);
+const [one, two] = await Promise.all([memory.open("one"), memory.open("two")]);
+const note = { key: "k", description: "d", content: "c" };
+console.log(await said(one.call("memory_write", { ...note, content: "\u00e9".repeat(600_000) })));
+console.log(await said(one.call("memory_write", note)));
+console.log((await Promise.all([one, two].map((run) => said(run.call("memory_read", { key: "k" }))))).join(" "));
+process.kill(memory.pid, "SIGSTOP");
+const cancel = new AbortController();
+const cancelled = said(two.call("memory_list", {}, cancel.signal));
+cancel.abort("the harness changed its mind");
+console.log(await cancelled);
+const pending = [one, two].map((run) => said(run.call("memory_list")));
+process.kill(memory.pid, "SIGKILL");
+console.log((await Promise.all(pending)).join(" | "));
+console.log(await said(one.call("memory_list")));
+await memory.close();
+const again = await MemorySidecar.launch(command);
+console.log((await again.open("one", { resume: "require" })).scope.keys.k.length);
+await again.close();
+const full = await MemorySidecar.launch([...command, "--identity", "full"]);
+console.log(JSON.parse(await said((await full.open("full")).call("memory_list"))).memories.length);
+await full.close();
+await MemorySidecar.launch(["/nowhere/memory-sidecar"]).catch((error) => console.log(error.message));
+await MemorySidecar.launch([...command, "--config", "none.yaml"]).catch((error) => console.log(error.message));
+"""
+
+TROUBLE_SAID = [
+    "The arguments are larger than a call may be. Nothing was changed. ",
+    '{"written":true,"key":"k"}',
+    '{"found":true,"key":"k","description":"d","content":"c"} {"found":true,"key":"k","description":"d","content":"c"}',
+    "MCP error -32001: the harness changed its mind",
+    "MCP error -32000: Connection closed | MCP error -32000: Connection closed",
+    "Not connected",
+    "32",
+    "1024",
+    "spawn /nowhere/memory-sidecar ENOENT",
+    "MCP error -32000: cannot read the configuration none.yaml",
+]
+
+
 @pytest.mark.skipif(not (shutil.which("node") and shutil.which("npm")), reason="Node and npm are not installed")
 @pytest.mark.timeout(300)
 def test_typescript_harness(tmp_path: Path) -> None:
@@ -37,6 +83,14 @@ def test_typescript_harness(tmp_path: Path) -> None:
     assert all(line.startswith(expected) for line, expected in zip(lines, EXPECTED.splitlines(), strict=False)), output
     assert len(lines) >= len(EXPECTED.splitlines())
     assert "must not happen" not in output
+    (copy / "trouble.mjs").write_text(TROUBLE)
+    notes = copy / "state" / "memory" / "full"
+    notes.mkdir(parents=True)
+    for number in range(1024):  # the longest list there can be
+        (notes / f"k{number}.md").write_text("---\ndescription: " + "\U0001f600" * 500 + "\n---\n\n")
+    lines = run(["node", "trouble.mjs"], copy).splitlines()
+    assert len(lines) == len(TROUBLE_SAID), lines
+    assert all(line.startswith(said) for line, said in zip(lines, TROUBLE_SAID, strict=True)), lines
 
 
 def test_the_lock_file_names_no_registry() -> None:

@@ -2,6 +2,8 @@
 
 import json
 import os
+import runpy
+import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
@@ -60,9 +62,9 @@ def quote(request: Request) -> str:
     "name",
     ["anthropic_messages", "openai_responses", "openai_chat", "pydantic_ai_toolset", "openai_agents_tools"],
 )
-def test_example(name: str, tmp_path: Path) -> None:
+def test_example(name: str, example: Callable[..., str]) -> None:
     with scripted_model([WRITE], "Noted.", [READ], quote) as model:
-        assert run_example(name, tmp_path, model.environment).splitlines() == ["Noted.", "We deploy on Tuesdays."]
+        assert example(name, **model.environment).splitlines() == ["Noted.", "We deploy on Tuesdays."]
     first, _, second, _ = model.requests
     assert [tool["name"] for tool in first.tools] == TOOLS
     assert "(no notes yet)" in first.system
@@ -73,8 +75,8 @@ def test_example(name: str, tmp_path: Path) -> None:
     ]
 
 
-def test_mcp_example(tmp_path: Path) -> None:
-    assert run_example("mcp_session", tmp_path, {}).splitlines() == [
+def test_mcp_example(example: Callable[..., str]) -> None:
+    assert example("mcp_session").splitlines() == [
         f"Tools: {', '.join(TOOLS)}",
         "Monday: {'written': True, 'key': 'deploy'}",
         "Friday: - deploy: When we deploy",
@@ -87,18 +89,22 @@ def test_an_example_is_short(example: Path) -> None:
     assert len(example.read_text().splitlines()) < 40
 
 
-def run_example(name: str, place: Path, environment: dict[str, str]) -> str:
-    done = subprocess.run(
-        [sys.executable, "-W", "error", str(EXAMPLES / f"{name}.py")],
-        cwd=place,
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert not done.stderr
-    return done.stdout
+@pytest.fixture
+def example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """Runs an example as the program of this process, in which the SDKs are loaded already; what it prints."""
+
+    def run(name: str, **environment: str) -> str:
+        path = str(EXAMPLES / f"{name}.py")
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setattr(sys, "argv", [path])
+        for variable, value in environment.items():
+            monkeypatch.setenv(variable, value)
+        runpy.run_path(path, run_name="__main__")
+        said = capfd.readouterr()
+        assert not said.err
+        return said.out
+
+    return run
 
 
 # --- no SDK is needed where none is used -----------------------------------------------------------------------------
@@ -413,9 +419,12 @@ async def test_mcp_session(tmp_path: Path) -> None:
 async def test_mcp_session_raises_what_the_block_raises(tmp_path: Path) -> None:
     from memory_sidecar.harness.mcp import memory_session
 
-    with pytest.raises(LookupError, match="mine"):
-        async with memory_session(identity="tester", store_dir=tmp_path, errlog=sys.__stderr__):
-            raise LookupError("mine")
+    for raised in (LookupError("mine"), ExceptionGroup("mine", [ValueError("a")]), KeyboardInterrupt("stop")):
+        try:
+            async with memory_session(identity="tester", store_dir=tmp_path, errlog=sys.__stderr__):
+                raise raised
+        except BaseException as error:  # noqa: BLE001 - pytest.raises treats an interrupt as its own
+            assert error is raised  # noqa: PT017
 
 
 async def test_mcp_session_can_be_cancelled(tmp_path: Path) -> None:
@@ -430,13 +439,71 @@ async def test_mcp_session_can_be_cancelled(tmp_path: Path) -> None:
     assert '"reason":"suspended"' in (tmp_path / "runs" / "r.jsonl").read_text()
 
 
+async def test_mcp_session_refuses_what_the_sidecar_would_not_read_and_goes_on(tmp_path: Path) -> None:
+    from mcp import MCPError
+
+    from memory_sidecar.harness.mcp import memory_session
+
+    async with memory_session(identity="tester", store_dir=tmp_path, errlog=sys.__stderr__) as session:
+        with anyio.fail_after(20), pytest.raises(MCPError, match="longer than 1048576 bytes"):
+            await session.call_tool("memory_write", {**NOTE, "content": "x" * 1_048_600})
+        with pytest.raises(MCPError, match="longer than 1048576 bytes"):
+            await session.call_tool("memory_write", {**NOTE, "content": "é" * 524_300})
+        too_much = await session.call_tool("memory_write", {**NOTE, "content": "x" * 1_048_000})
+        assert too_much.is_error  # what the sidecar does read, it answers to the model
+        assert (await session.call_tool("memory_write", NOTE)).structured_content == {"written": True, "key": "deploy"}
+
+
+async def test_mcp_session_with_a_sidecar_that_stops_and_dies(tmp_path: Path) -> None:
+    """A cancelled call returns at once though nothing answers; a death fails the call under way; what was saved is."""
+    from mcp import MCPError
+
+    from memory_sidecar.harness.mcp import memory_session
+
+    def settings() -> dict[str, Any]:
+        return {"identity": "tester", "store_dir": tmp_path, "run": "monday", "errlog": sys.__stderr__}
+
+    before = processes()
+    async with memory_session(**settings()) as session:
+        (pid,) = processes() - before
+        await session.call_tool("memory_write", NOTE)
+        with pytest.raises(StartError, match=r"run monday is (open|in use)"):
+            async with memory_session(**settings()):
+                pytest.fail("the run was opened twice")
+        async with memory_session(**{**settings(), "run": "tuesday"}) as other:
+            assert (await other.call_tool("memory_read", {"key": "deploy"})).structured_content == {
+                "found": True,
+                **NOTE,
+            }
+        os.kill(pid, signal.SIGSTOP)
+        with anyio.fail_after(20):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(session.call_tool, "memory_list", {})
+                await anyio.wait_all_tasks_blocked()
+                tasks.cancel_scope.cancel()
+            async with anyio.create_task_group() as tasks:
+
+                async def pending() -> None:
+                    with pytest.raises(MCPError, match="Connection closed"):
+                        await session.call_tool("memory_list", {})
+
+                tasks.start_soon(pending)
+                await anyio.wait_all_tasks_blocked()
+                os.kill(pid, signal.SIGKILL)
+            with pytest.raises(MCPError, match="Connection closed"):
+                await session.call_tool("memory_list", {})
+    async with memory_session(**settings()) as session:
+        assert "- deploy: When we deploy" in (session.instructions or "")
+
+
+def processes() -> set[int]:
+    return {int(pid) for task in Path("/proc/self/task").iterdir() for pid in (task / "children").read_text().split()}
+
+
 async def test_mcp_session_says_why_it_cannot_start(tmp_path: Path) -> None:
     from memory_sidecar.harness.mcp import memory_session
 
     (tmp_path / "bad.yaml").write_text("harness: {memory: {enabeld: true}}")
     with pytest.raises(StartError, match="enabled"):
         async with memory_session(config=tmp_path / "bad.yaml", store_dir=tmp_path, errlog=sys.__stderr__):
-            pass
-    with pytest.raises(StartError, match="check the command"):
-        async with memory_session(command=[tmp_path / "nothing"], errlog=sys.__stderr__):
             pass

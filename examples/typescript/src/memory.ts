@@ -10,8 +10,16 @@ import { join } from "node:path";
 
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
-import type { CallToolResult, Tool } from "@modelcontextprotocol/sdk/types.js";
+import type { CallToolResult, JSONRPCMessage, Tool } from "@modelcontextprotocol/sdk/types.js";
 import * as z from "zod";
+
+/** Bytes in a frame, newline not counted, that the sidecar reads. */
+const MAX_FRAME = 1024 * 1024;
+/** Bytes in an answer: the list of a full memory may need 13 MiB, and the SDK takes 10 unless it is told. */
+const MAX_ANSWER = 16 * 1024 * 1024;
+const TOO_LARGE =
+  "The arguments are larger than a call may be. Nothing was changed. A content has at most 65536 bytes: shorten it, " +
+  "or split it over several keys.";
 
 const Scope = z.object({ store: z.string(), keys: z.record(z.string(), z.string()) });
 const Ended = z.object({ run: z.string(), scope: Scope });
@@ -31,6 +39,19 @@ export interface OpenOptions {
   resume?: "auto" | "require" | "never";
   /** The scope that an earlier run of this id returned, if the harness keeps it itself. */
   scope?: Scope;
+}
+
+/** The request is larger than the wire takes; it was not sent. */
+export class FrameTooLargeError extends Error {}
+
+/** The sidecar does not read a longer frame, hence cannot answer it under its id: the wait would never end. */
+class Transport extends StdioClientTransport {
+  override async send(message: JSONRPCMessage): Promise<void> {
+    if (Buffer.byteLength(JSON.stringify(message)) > MAX_FRAME) {
+      throw new FrameTooLargeError(`the request is longer than ${MAX_FRAME} bytes; send less at a time`);
+    }
+    await super.send(message);
+  }
 }
 
 /** An open run: what to tell the model (`tools`, `instructions`), and where to send its calls. */
@@ -61,10 +82,20 @@ export class Run {
     return this.opened.scope;
   }
 
-  /** Serve a tool call by the model. Calls of one run are served in order. */
-  async call(name: string, args: Record<string, unknown> = {}): Promise<CallToolResult> {
+  /**
+   * Serve a tool call by the model; aborting `signal` cancels it. Calls of one run are served in order.
+   *
+   * It rejects with the SDK's McpError: -32602 if there is no such tool or the run has ended, "Connection closed" if the
+   * sidecar died. What that had acknowledged is saved; launch another and open the run again.
+   */
+  async call(name: string, args: Record<string, unknown> = {}, signal?: AbortSignal): Promise<CallToolResult> {
     const params = { name, arguments: args, _meta: { "memory-sidecar/run": this.id } };
-    return (await this.client.callTool(params)) as CallToolResult;
+    try {
+      return (await this.client.callTool(params, undefined, signal && { signal })) as CallToolResult;
+    } catch (error) {
+      if (!(error instanceof FrameTooLargeError)) throw error;
+      return { content: [{ type: "text", text: TOO_LARGE }], isError: true }; // the model can mend it
+    }
   }
 
   /** End the run so that it can be resumed. */
@@ -81,7 +112,11 @@ export class Run {
 
 /** A launched sidecar. */
 export class MemorySidecar {
-  private constructor(private readonly client: Client) {}
+  private constructor(
+    private readonly client: Client,
+    /** The process, for a supervisor. */
+    readonly pid: number | null,
+  ) {}
 
   /** Start `command`, which is `memory-sidecar serve` and its options, as a subprocess. */
   static async launch(command: string[]): Promise<MemorySidecar> {
@@ -96,8 +131,9 @@ export class MemorySidecar {
       );
       const environment = { ...process.env, MEMORY_SIDECAR_TICKET: ticket } as Record<string, string>;
       const [program = "memory-sidecar", ...args] = command;
-      await client.connect(new StdioClientTransport({ command: program, args, env: environment }));
-      return new MemorySidecar(client);
+      const transport = new Transport({ command: program, args, env: environment, maxBufferSize: MAX_ANSWER });
+      await client.connect(transport);
+      return new MemorySidecar(client, transport.pid);
     } finally {
       await rm(place, { recursive: true, force: true });
     }

@@ -7,6 +7,7 @@
 Nothing here is imported by the server side, and nothing of the server side here: the two meet on the wire.
 """
 
+from .command import LaunchOptions
 from .errors import (
     RequestRefusedError,
     SidecarDiedError,
@@ -16,6 +17,7 @@ from .errors import (
 from .sidecar import MemorySidecar, Run, ToolResult
 
 __all__ = [
+    "LaunchOptions",
     "MemorySidecar",
     "RequestRefusedError",
     "Run",

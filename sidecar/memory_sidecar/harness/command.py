@@ -3,21 +3,51 @@
 import os
 import sys
 from collections.abc import Sequence
+from typing import Literal, TypedDict
 
-__all__ = ["StrPath", "command_line"]
+__all__ = ["LaunchOptions", "StrPath", "command_line"]
 
 StrPath = str | os.PathLike[str]
 
 
-def command_line(command: Sequence[StrPath] | None, **options: StrPath | None) -> list[str]:
-    """The words that start the sidecar. An option is named as on the command line, with `_` for `-`.
+class LaunchOptions(TypedDict, total=False):
+    """The options of `memory-sidecar serve` that a launch may set, each named as there with `_` for `-`.
 
-    The sidecar of this Python by default. `-P` keeps what lies in the working directory from being imported by it.
+    Paths are relative to the working directory. None is as good as not given.
     """
+
+    config: StrPath | None
+    """The YAML file with `identity`, `nats_context` and `harness.memory`; without one, memory is on, in files."""
+    identity: str | None
+    """The agent's name; it overrides the configuration's. Neither: the base name of this application."""
+    store_dir: StrPath | None
+    """The store base, under which relative memory directories and the journal lie; the working directory by default."""
+    journal_dir: StrPath | None
+    """Where runs are journaled; `runs` under the store base by default, else the user's state directory."""
+    lockdown: Literal["auto", "require", "off"] | None
+    """Whether the sidecar gives up the rights that it does not need: all that the system offers (`auto`, the default),
+    all or no start (`require`), or none (`off`)."""
+    log_level: Literal["error", "warning", "info", "debug"] | None
+    """Which events it tells on its stderr; `warning` by default."""
+    log_format: Literal["text", "json"] | None
+    """How it tells them, one line each; `text` by default."""
+
+
+def command_line(command: Sequence[StrPath] | None, options: LaunchOptions, run: str | None = None) -> list[str]:
+    """The words that start the sidecar; `command` is how, `serve` included, the one of this Python by default.
+
+    Raises:
+        TypeError: there is no such option.
+    """
+    unknown = ", ".join(options.keys() - LaunchOptions.__annotations__.keys())
+    if unknown:
+        raise TypeError(f"{unknown} is no option of a launch; they are: {', '.join(LaunchOptions.__annotations__)}")
+    # `-P` keeps what lies in the working directory from being imported by the sidecar.
     words = [os.fspath(word) for word in command or (sys.executable, "-P", "-m", "memory_sidecar", "serve")]
-    for name, value in options.items():
+    given: dict[str, object] = {**options, "run": run}
+    for name, value in given.items():
         if value is not None:
-            option, text = f"--{name.replace('_', '-')}", os.fspath(value)
+            option, text = f"--{name.replace('_', '-')}", os.fspath(value)  # type: ignore[call-overload]
             # A value that looks like an option needs the longer form; the sidecar reads the other one faster.
             words += [f"{option}={text}"] if text.startswith("-") else [option, text]
     return [*words, "--default-identity", _application_name()]

@@ -1,13 +1,15 @@
 """JSON-RPC over the sidecar's pipes, from the launching side: requests out, answers matched by id."""
 
 import json
+from collections import deque
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 import anyio
 from anyio.abc import Process
 
-from .errors import RequestRefusedError, SidecarDiedError
+from .errors import RequestRefusedError, SidecarDiedError, ending
 from .tracing import with_trace
 
 __all__ = ["MAX_FRAME", "Connection", "FrameTooLargeError"]
@@ -29,18 +31,22 @@ class _Waiting:
 
 
 class Connection:
-    """One sidecar's pipes. `receive` must run in a task for as long as requests are made; `close` ends it.
+    """One sidecar's pipes. `receive` and `send` must each run in a task for as long as requests are made.
 
-    It outlives a cancellation of the harness: what is still to be said then, a suspend above all, needs its answer.
+    Both outlive a cancellation of the harness: what is still to be said then, a suspend above all, needs its answer.
+    And no caller writes to the pipe itself: one that is cancelled leaves no half of a frame behind, nor waits for a
+    sidecar that does not read.
     """
 
     def __init__(self, process: Process) -> None:
         self._process = process
         self._waiting: dict[int, _Waiting] = {}
         self._next = 1
-        self._writing = anyio.Lock()
+        self._outgoing: deque[tuple[int, bytes]] = deque()
+        self._more = anyio.Event()
         self._closed = False
         self._receiving = anyio.CancelScope(shield=True)
+        self._sending = anyio.CancelScope(shield=True)
         self._foreign = False
 
     async def request(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
@@ -53,18 +59,17 @@ class Connection:
             SidecarDiedError: the process ended before it answered.
         """
         number, self._next = self._next, self._next + 1
+        frame = _frame({"jsonrpc": "2.0", "id": number, "method": method, "params": with_trace(params)})
+        if self._closed:
+            raise await self._died()
         waiting = self._waiting[number] = _Waiting()
+        self._put(number, frame)
         try:
-            if self._closed:
-                raise await self._died()
-            await self._send({"jsonrpc": "2.0", "id": number, "method": method, "params": with_trace(params)})
-            try:
-                await waiting.done.wait()
-            except anyio.get_cancelled_exc_class():
-                # Said even though this task is being cancelled, but never waited for long.
-                with anyio.move_on_after(1, shield=True):
-                    await self.notify("notifications/cancelled", {"requestId": number})
-                raise
+            await waiting.done.wait()
+        except anyio.get_cancelled_exc_class():
+            if not self._withdraw(number):
+                self.notify("notifications/cancelled", {"requestId": number})
+            raise
         finally:
             del self._waiting[number]
         if waiting.answer is None:
@@ -75,15 +80,13 @@ class Connection:
         result: dict[str, Any] = waiting.answer["result"]
         return result
 
-    async def notify(self, method: str, params: Mapping[str, Any] | None = None) -> None:
-        """Send a notification; a sidecar that is gone does not mind."""
+    def notify(self, method: str, params: Mapping[str, Any] | None = None) -> None:
+        """Send a notification soon; a sidecar that is gone does not mind."""
         message: dict[str, Any] = {"jsonrpc": "2.0", "method": method}
         if params is not None:
             message["params"] = params
-        try:
-            await self._send(message)
-        except SidecarDiedError:
-            return
+        if not self._closed:
+            self._put(0, _frame(message))
 
     async def receive(self) -> None:
         """Match answers to requests until the sidecar closes its end; then fail what still waits."""
@@ -92,16 +95,41 @@ class Connection:
                 await self._receive()
         except (anyio.BrokenResourceError, anyio.ClosedResourceError):
             pass
-        except ValueError:
+        except (ValueError, RecursionError):
             self._foreign = True
         finally:
             self._closed = True
             for waiting in self._waiting.values():
                 waiting.done.set()
 
+    async def send(self) -> None:
+        """Write frames, each whole, until the sidecar closes its end; then fail those that it did not get."""
+        assert self._process.stdin is not None  # noqa: S101 - launched with a pipe
+        with self._sending, suppress(anyio.BrokenResourceError, anyio.ClosedResourceError, OSError):
+            while not self._closed:
+                while self._outgoing:
+                    await self._process.stdin.send(self._outgoing[0][1])
+                    self._outgoing.popleft()
+                self._more = anyio.Event()
+                await self._more.wait()
+        self._closed = True
+        for number, _ in self._outgoing:
+            if number in self._waiting:
+                self._waiting[number].done.set()
+
     def close(self) -> None:
-        """Stop receiving, even if something still holds the other end open."""
+        """Stop, even if something still holds the other ends open."""
         self._receiving.cancel()
+        self._sending.cancel()
+
+    async def ended(self) -> str:
+        """How the process ended, once it has, as the beginning of a sentence."""
+        if self._foreign:
+            return "what was launched does not speak as a memory sidecar does"
+        status: int | None = None
+        with anyio.move_on_after(2, shield=True):
+            status = await self._process.wait()
+        return f"the memory sidecar {ending(status)} before it answered"
 
     async def _receive(self) -> None:
         assert self._process.stdout is not None  # noqa: S101 - launched with a pipe
@@ -122,25 +150,26 @@ class Connection:
             waiting.answer = message
             waiting.done.set()
 
-    async def _send(self, message: dict[str, Any]) -> None:
-        assert self._process.stdin is not None  # noqa: S101 - launched with a pipe
-        frame = json.dumps(message, separators=(",", ":")).encode() + b"\n"
-        if len(frame) > MAX_FRAME + 1:
-            # The sidecar would not read it, hence could not answer it under its id: the wait would never end.
-            raise FrameTooLargeError(-32600, f"the request is longer than {MAX_FRAME} bytes; send less at a time")
-        async with self._writing:
-            # A frame that was begun must be finished, or the next one would continue it.
-            with anyio.CancelScope(shield=True):
-                try:
-                    await self._process.stdin.send(frame)
-                except (anyio.BrokenResourceError, anyio.ClosedResourceError, OSError) as error:
-                    raise await self._died() from error
+    def _put(self, number: int, frame: bytes) -> None:
+        self._outgoing.append((number, frame))
+        self._more.set()
+
+    def _withdraw(self, number: int) -> bool:
+        """Take a request back that was not begun to be written. Whether it could be."""
+        queued = [waiting for waiting, _ in self._outgoing]
+        if number not in queued[1:]:  # the first may be half way through the pipe
+            return False
+        del self._outgoing[queued.index(number)]
+        return True
 
     async def _died(self) -> SidecarDiedError:
-        if self._foreign:
-            return SidecarDiedError("what was launched does not speak as a memory sidecar does; check the command")
-        status: int | None = None
-        with anyio.move_on_after(2, shield=True):
-            status = await self._process.wait()
-        how = "closed its pipe" if status is None else f"ended with status {status}"
-        return SidecarDiedError(f"the memory sidecar {how} before it answered; its log on stderr may say why")
+        how = await self.ended()
+        return SidecarDiedError(f"{how}; what it acknowledged is saved: launch it again and resume the run")
+
+
+def _frame(message: dict[str, Any]) -> bytes:
+    frame = json.dumps(message, separators=(",", ":")).encode()
+    if len(frame) > MAX_FRAME:
+        # The sidecar would not read it, hence could not answer it under its id: the wait would never end.
+        raise FrameTooLargeError(-32600, f"the request is longer than {MAX_FRAME} bytes; send less at a time")
+    return frame + b"\n"

@@ -1,6 +1,23 @@
 """What a harness may have to catch. All of it is `SidecarError`."""
 
-__all__ = ["RequestRefusedError", "SidecarDiedError", "SidecarError", "StartError"]
+import signal
+from typing import Final
+
+__all__ = [
+    "START_SECONDS",
+    "RequestRefusedError",
+    "SidecarDiedError",
+    "SidecarError",
+    "StartError",
+    "ending",
+    "start_failed",
+    "start_refused",
+]
+
+START_SECONDS: Final = 60.0
+"""How long a sidecar may take to answer the handshake. On files it takes a moment; for a broker it waits 10 seconds."""
+
+_TICKET_REFUSED: Final = -32021
 
 
 class SidecarError(Exception):
@@ -21,3 +38,30 @@ class RequestRefusedError(SidecarError):
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
         self.code = code
+
+
+def start_refused(code: int, message: str) -> StartError:
+    """What an error in answer to `initialize` means to the harness that did launch the process."""
+    if code == _TICKET_REFUSED:
+        return StartError(
+            "the memory sidecar could not use this launch's ticket, and its log on stderr says why; let it run as this "
+            "user and see this process's temporary directory, and let the command start one sidecar"
+        )
+    return StartError(message)
+
+
+def start_failed(how: str | None = None) -> StartError:
+    """What it means that `initialize` was not answered: the process did `how` (a sentence's beginning), or nothing."""
+    how = how or f"what was launched did not answer within {START_SECONDS:.0f} seconds"
+    return StartError(f"{how}; check the command and read its log on stderr")
+
+
+def ending(status: int | None) -> str:
+    """How a process ended, in words; None: it did not."""
+    if status is None:
+        return "closed its pipe"
+    if status >= 0:
+        return f"ended with status {status}"
+    if status == -signal.SIGKILL:
+        return "was killed by SIGKILL, as the system does when memory runs out,"
+    return f"was killed by signal {-status}"

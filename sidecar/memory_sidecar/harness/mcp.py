@@ -11,16 +11,19 @@ from __future__ import annotations
 
 import sys
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO, Unpack
 
-from .command import StrPath, command_line
-from .errors import StartError
+from .command import LaunchOptions, StrPath, command_line
+from .connection import MAX_FRAME
+from .errors import START_SECONDS, StartError, start_failed, start_refused
 from .ticket import EXTENSION, launch_environment, ticket
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
 
     from mcp import ClientSession
+    from mcp.client._transport import WriteStream
+    from mcp.shared.message import SessionMessage
 
 __all__ = ["memory_session"]
 
@@ -28,14 +31,11 @@ __all__ = ["memory_session"]
 @asynccontextmanager
 async def memory_session(
     *,
-    config: StrPath | None = None,
-    identity: str | None = None,
-    store_dir: StrPath | None = None,
-    journal_dir: StrPath | None = None,
     run: str | None = None,
     command: Sequence[StrPath] | None = None,
     env: Mapping[str, str] | None = None,
     errlog: TextIO | None = None,
+    **options: Unpack[LaunchOptions],
 ) -> AsyncIterator[ClientSession]:
     """Start a sidecar, yield an initialized `ClientSession` with it, and end it.
 
@@ -43,36 +43,74 @@ async def memory_session(
         run: the run's id; it is resumed if it exists. A new one by default.
         errlog: where the sidecar's log goes; this process's stderr by default.
 
-    The others are those of `MemorySidecar.launch`.
+    The others are those of `MemorySidecar.launch`. A request that is larger than the sidecar reads raises the SDK's
+    `MCPError` and is not sent; the session goes on. When the sidecar dies, so does every request from then on:
+    "Connection closed". What it acknowledged is saved, and a new session with the same `run` resumes it.
 
     Raises:
         StartError: it cannot start; the text is the remedy.
+        TypeError: there is no such option.
     """
+    import anyio
     from mcp import ClientSession, MCPError, StdioServerParameters
     from mcp.client.stdio import stdio_client
 
-    words = command_line(
-        command, config=config, identity=identity, store_dir=store_dir, journal_dir=journal_dir, run=run
-    )
-    failure: Exception | None = None
+    words = command_line(command, options, run)
+    failure: BaseException | None = None
     with ticket() as (path, token):
         server = StdioServerParameters(command=words[0], args=words[1:], env=launch_environment(path, env))
         try:
             async with (
                 stdio_client(server, errlog or sys.stderr) as (read, write),
-                ClientSession(read, write, extensions={EXTENSION: {"ticket": token}}) as session,
+                ClientSession(read, _Bounded(write), extensions={EXTENSION: {"ticket": token}}) as session,
             ):
                 try:
                     try:
-                        await session.initialize()
+                        with anyio.fail_after(START_SECONDS):
+                            await session.initialize()
                     except MCPError as error:
-                        raise StartError(str(error)) from None
+                        raise _cannot_start(error) from None
+                    except TimeoutError as error:
+                        raise start_failed() from error
                     # The guards of exposure_policy know by it what would publish this session.
                     setattr(session, "__memory_private__", True)  # noqa: B010 - no attribute of the SDK's
                     yield session
-                except Exception as error:  # noqa: BLE001 - raised again below, not wrapped in a group
+                except BaseException as error:  # noqa: BLE001 - raised again below, not wrapped in a group
                     failure = error
         except OSError as error:
             raise StartError(f"cannot run {words[0]}: {error.strerror}; check the command") from error
+        except ValueError as error:
+            raise StartError(f"cannot run {words[0]}: {error}; check the options given") from error
     if failure is not None:
         raise failure
+
+
+def _cannot_start(error: Any) -> StartError:
+    if error.message == "Connection closed":  # the SDK's own word; its code is one of ours too
+        return start_failed("the memory sidecar ended before it answered")
+    return start_refused(error.code, error.message)
+
+
+class _Bounded:
+    """The SDK's stream to the sidecar, for messages that the sidecar reads: it could not answer a larger one under its
+    id, so the wait for that would never end."""
+
+    def __init__(self, stream: WriteStream[SessionMessage]) -> None:
+        self._stream = stream
+
+    async def send(self, item: SessionMessage) -> None:
+        from mcp import MCPError, types
+
+        if len(item.message.model_dump_json(by_alias=True, exclude_unset=True).encode()) > MAX_FRAME:
+            raise MCPError(types.INVALID_REQUEST, f"the request is longer than {MAX_FRAME} bytes; send less at a time")
+        await self._stream.send(item)
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+    async def __aenter__(self) -> _Bounded:
+        await self._stream.__aenter__()
+        return self
+
+    async def __aexit__(self, *exception: Any) -> bool | None:
+        return await self._stream.__aexit__(*exception)

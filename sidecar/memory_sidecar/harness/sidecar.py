@@ -8,14 +8,22 @@ import uuid
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from subprocess import PIPE
-from typing import IO, Any, Final, Literal
+from typing import IO, Any, Final, Literal, Unpack
 
 import anyio
 from anyio.abc import Process
 
-from .command import StrPath, command_line
+from .command import LaunchOptions, StrPath, command_line
 from .connection import Connection, FrameTooLargeError
-from .errors import RequestRefusedError, SidecarDiedError, SidecarError, StartError
+from .errors import (
+    START_SECONDS,
+    RequestRefusedError,
+    SidecarDiedError,
+    SidecarError,
+    StartError,
+    start_failed,
+    start_refused,
+)
 from .ticket import EXTENSION, launch_environment, ticket
 
 __all__ = ["MemorySidecar", "Run", "ToolResult"]
@@ -135,30 +143,27 @@ class MemorySidecar:
     async def launch(
         cls,
         *,
-        config: StrPath | None = None,
-        identity: str | None = None,
-        store_dir: StrPath | None = None,
-        journal_dir: StrPath | None = None,
         command: Sequence[StrPath] | None = None,
         env: Mapping[str, str] | None = None,
         stderr: int | IO[Any] | None = None,
+        **options: Unpack[LaunchOptions],
     ) -> AsyncIterator["MemorySidecar"]:
         """Start a sidecar as a subprocess, serve the block, and end it.
 
         Args:
-            config: the YAML file with `identity`, `nats_context` and `harness.memory`; without one, memory is on,
-                in files.
-            identity: the agent's name; it overrides the configuration's. Neither: the base name of this application.
-            store_dir: the store base, under which relative memory directories and the journal lie.
-            journal_dir: where runs are journaled.
             command: how to start the sidecar, `serve` included; this Python's `memory_sidecar` by default.
             env: the environment of the sidecar; this process's by default.
             stderr: where its log goes, as for `subprocess`; this process's stderr by default.
+            options: those of `memory-sidecar serve` (`config`, `identity`, `store_dir`, `journal_dir`, `lockdown`,
+                `log_level`, `log_format`), as `LaunchOptions` describes them.
+
+        The sidecar is in a session of its own: Ctrl-C at a terminal is the harness's to handle, and doesn't end it.
 
         Raises:
             StartError: it cannot start; the text is the remedy.
+            TypeError: there is no such option.
         """
-        words = command_line(command, config=config, identity=identity, store_dir=store_dir, journal_dir=journal_dir)
+        words = command_line(command, options)
         failure: BaseException | None = None
         with ticket() as (path, token):
             try:
@@ -168,6 +173,7 @@ class MemorySidecar:
                     stdout=PIPE,
                     stderr=stderr,
                     env=launch_environment(path, env),
+                    start_new_session=True,
                 )
             except OSError as error:
                 raise StartError(f"cannot run {words[0]}: {error.strerror}; check the command") from error
@@ -177,8 +183,9 @@ class MemorySidecar:
             try:
                 async with anyio.create_task_group() as tasks:
                     tasks.start_soon(connection.receive)
+                    tasks.start_soon(connection.send)
                     try:
-                        await _initialize(connection, token)
+                        await _initialize(connection, process, token)
                         yield cls(connection)
                     except BaseException as error:  # noqa: BLE001 - raised again below, not wrapped in a group
                         failure = error
@@ -245,7 +252,7 @@ class MemorySidecar:
         return found
 
 
-async def _initialize(connection: Connection, token: str) -> None:
+async def _initialize(connection: Connection, process: Process, token: str) -> None:
     from importlib.metadata import PackageNotFoundError, version
 
     try:
@@ -259,12 +266,16 @@ async def _initialize(connection: Connection, token: str) -> None:
         "clientInfo": {"name": "memory_sidecar.harness", "version": own},
     }
     try:
-        await connection.request("initialize", params)
+        with anyio.fail_after(START_SECONDS):
+            await connection.request("initialize", params)
     except RequestRefusedError as error:
-        raise StartError(str(error)) from None
+        raise start_refused(error.code, str(error)) from None
     except SidecarDiedError as error:
-        raise StartError(str(error)) from error
-    await connection.notify("notifications/initialized")
+        raise start_failed(await connection.ended()) from error
+    except TimeoutError as error:
+        process.kill()  # it has nothing to save, and would be waited for
+        raise start_failed() from error
+    connection.notify("notifications/initialized")
 
 
 async def _stop(process: Process) -> None:

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Final
 
+from .errors import StartError
+
 __all__ = ["EXTENSION", "launch_environment", "ticket"]
 
 _TICKET: Final = "MEMORY_SIDECAR_TICKET"
@@ -20,14 +22,23 @@ EXTENSION: Final = "memory-sidecar/harness"
 
 @contextmanager
 def ticket() -> Iterator[tuple[str, str]]:
-    """A ticket for one launch: its path and its token. What the sidecar did not use up is removed."""
+    """A ticket for one launch: its path and its token. What the sidecar did not use up is removed.
+
+    Raises:
+        StartError: there is no place to write it.
+    """
     from base64 import urlsafe_b64encode
 
     token = urlsafe_b64encode(os.urandom(32)).rstrip(b"=")
-    descriptor, path = tempfile.mkstemp(prefix="memory-sidecar-", suffix=".ticket")  # mode 0600
+    try:
+        descriptor, path = tempfile.mkstemp(prefix="memory-sidecar-", suffix=".ticket")  # mode 0600
+    except OSError as error:
+        raise _unwritable(error) from error
     try:
         try:
             os.write(descriptor, token)
+        except OSError as error:
+            raise _unwritable(error) from error
         finally:
             os.close(descriptor)
         yield path, token.decode()
@@ -43,3 +54,11 @@ def launch_environment(path: str, env: Mapping[str, str] | None) -> dict[str, st
     with suppress(OSError):  # where the system has no such names, nothing is said
         surroundings[_PARENT] = f"{os.getpid()}@{os.readlink('/proc/self/ns/pid')}"
     return surroundings
+
+
+def _unwritable(error: OSError) -> StartError:
+    where = f" in {tempfile.tempdir}" if tempfile.tempdir else ""
+    return StartError(
+        f"cannot write the launch ticket{where}: {error.strerror}; let TMPDIR name a directory "
+        "that this user may write to"
+    )
