@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 from tests.support.sidecar import launched
 
+from memory_sidecar.backend.choose import open_backend
+from memory_sidecar.config import Config, MemoryConfig
+
 from .conftest import Cli, Place
 
 READ_ONLY = "identity: bot\nharness: {memory: {enabled: true, read_only: true}}\n"
@@ -96,3 +99,7 @@ def test_a_read_only_sidecar_makes_its_directory_and_writes_nothing_into_it(plac
     with launched(place.path, "--config", str(config), "--identity", "bot") as sidecar:
         assert sidecar.call("memory_list")["structuredContent"] == {"memories": []}
     assert list(place.notes.iterdir()) == []
+    # What the lockdown leaves writable: of a memory that is only read, nothing.
+    for read_only, kept in ((True, ()), (False, (str(place.notes),))):
+        memory = MemoryConfig(enabled=True, read_only=read_only)
+        assert open_backend(Config(memory=memory), "bot", str(place.path)).directories == kept

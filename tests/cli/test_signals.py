@@ -6,7 +6,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -56,12 +55,17 @@ ONCE = "os.read(0, 1)"
 
 @contextmanager
 def stopped_at(
-    where: str, number: int, words: tuple[object, ...], sent: signal.Signals, wait: str = FOR_EVER
+    where: str,
+    number: int,
+    words: tuple[object, ...],
+    sent: signal.Signals,
+    wait: str = FOR_EVER,
+    under: tuple[str, ...] = (),
 ) -> Iterator[subprocess.Popen[str]]:
     module, name = where.split(":")
     program = SLOWLY.format(module=module, name=name, number=number, words=[str(word) for word in words], wait=wait)
     with subprocess.Popen(
-        [sys.executable, "-W", "error", "-P", "-c", program],
+        [*under, sys.executable, "-W", "error", "-P", "-c", program],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -240,20 +244,10 @@ def test_what_is_ignored_stays_ignored(place: Place, other: Place, tmp_path: Pat
     """As under nohup, and for Ctrl-C in the background of a script."""
     place.write("a", "b")
     cli("export", "--to", tmp_path / "saved", *place.options)
-    words = " ".join([*PROGRAM, "import", str(tmp_path / "saved"), *other.options])
-    with subprocess.Popen(
-        ["sh", "-c", f"trap '' INT HUP; echo ready; exec {words}"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=environment(),
-    ) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
-        while process.poll() is None:
-            process.send_signal(signal.SIGHUP)
-            process.send_signal(signal.SIGINT)
-            time.sleep(0.02)
+    words = ("import", tmp_path / "saved", *other.options)
+    ignoring = ("sh", "-c", "trap '' INT HUP; exec \"$@\"", "sh")
+    with stopped_at(PUT, 1, words, signal.SIGHUP, ONCE, ignoring) as process:
+        process.send_signal(signal.SIGINT)
         assert process.communicate() == ("2 created\n", "")
     assert process.returncode == 0
 

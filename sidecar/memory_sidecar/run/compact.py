@@ -83,8 +83,9 @@ def _listings(records: Sequence[Record]) -> Iterator[tuple[int, Record]]:
     kept: dict[str, tuple[int, Record]] = {}
     for place, record in enumerate(records):
         if record["type"] == "listed":
-            first = kept.get(record["what"], (0, record))[1]
-            kept[record["what"]] = place, {**record, "since": first.get("since", first["time"])}
+            what = record["what"]
+            _, first = kept.get(what, (place, record))
+            kept[what] = place, {**record, "since": first.get("since", first["time"])}
     yield from kept.values()
 
 
