@@ -58,6 +58,7 @@ def test_the_same_without_the_table_package(
 ) -> None:
     for name in ("rich", "rich.console"):
         monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     assert run("--card", leaky) == 1
     out = capsys.readouterr().out
     assert "memory_read" in out

@@ -146,9 +146,10 @@ def _section(target: TargetReport, text: Callable[[str], str]) -> str:
                 f'<tr><th scope="row" class="name" data-label="Offer"><code>{text(finding.name)}</code>'
                 f' <span class="meta">{text(finding.kind)}</span></th>'
                 f'<td data-label="Surface">{text(finding.surface)}</td>'
-                f'<td class="tool" data-label="Memory tool"><code>{text(finding.tool)}</code></td>'
+                f'<td class="tool" data-label="Memory tool">{_tools(finding, text)}</td>'
                 f'<td class="evidence" data-label="Evidence">{_evidence(finding, text)}</td>'
-                f'<td data-label="Finding"><code>{text(finding.id)}</code>{_accepted(finding, text)}</td></tr>'
+                f'<td class="tool" data-label="Finding"><code>{text(finding.id)}</code>{_accepted(finding, text)}</td>'
+                "</tr>"
             )
         parts.append("</tbody></table></div>")
     if target.unaudited:
@@ -160,6 +161,10 @@ def _section(target: TargetReport, text: Callable[[str], str]) -> str:
 
 
 _HEADS: Final = ("Offer", "Surface", "Memory tool", "Evidence", "Finding")
+
+
+def _tools(finding: Finding, text: Callable[[str], str]) -> str:
+    return "<br>".join(f"<code>{text(tool)}</code>" for tool in finding.tool.split(", "))
 
 
 def _accepted(finding: Finding, text: Callable[[str], str]) -> str:

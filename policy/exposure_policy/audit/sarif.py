@@ -87,7 +87,7 @@ def _told(finding: Finding, target: TargetReport, show: Callable[[str], str]) ->
     told = "; ".join(f"{show(e.label)}: {show(e.text)}" for e in finding.evidence)
     return (
         f"{show(finding.kind).capitalize()} '{show(finding.name)}' on {finding.surface} {relation(finding)} "
-        f"{finding.tool}, by its {', '.join(dict.fromkeys(e.rule for e in finding.evidence))} ({told}). "
+        f"{finding.tool} ({told}). "
         f"Target: {show(target.label)}. Finding: {finding.id}."
     )
 
