@@ -24,7 +24,8 @@ from tests.support.broker import (
     until,
 )
 
-from memory_sidecar.backend.jetstream import JetStreamOptions, _Attempt, _Document, bind, nesting
+from memory_sidecar.backend.jetstream import JetStreamOptions, bind, nesting
+from memory_sidecar.backend.jetstream_message import Attempt, Document
 from memory_sidecar.backend.opened import BackendError, Opened
 from memory_sidecar.store.contract import Entry, Item, Store
 from memory_sidecar.store.document import UNREADABLE, serialize
@@ -304,11 +305,11 @@ async def test_full_entry_with_the_worst_description_fits(nc: Client, bucket: st
 def test_no_legal_entry_outgrows_the_documented_cap(description: str, full: bool) -> None:
     content = "x" * (MAX_CONTENT_BYTES if full else 0)
     try:
-        document = _Document("k", description, content)
+        document = Document("k", description, content)
     except InvalidError:
         return
     newest = 2**63
-    attempt = _Attempt("s" * 700, newest, created="", newest=newest, begun=0.0)
+    attempt = Attempt("s" * 700, newest, created="", newest=newest, begun=0.0)
     for guard in (None, newest):
         headers = document.headers | attempt.headers("$KV." + "b" * 200 + "." + "p" * 200 + ".", guard)
         lines = sum(len(f"{name}: {value}\r\n".encode()) for name, value in headers.items())

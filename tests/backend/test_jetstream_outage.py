@@ -11,7 +11,8 @@ from nats.aio.client import Client
 from tests.support.broker import Broker, add_bucket, connected, put, run_broker, until
 
 from memory_sidecar import nats_context
-from memory_sidecar.backend.jetstream import CALL_SECONDS, JetStreamOptions, bind, open_jetstream
+from memory_sidecar.backend.jetstream import JetStreamOptions, bind, open_jetstream
+from memory_sidecar.backend.jetstream_store import CALL_SECONDS
 from memory_sidecar.backend.opened import BackendError
 from memory_sidecar.store.contract import Store
 from memory_sidecar.store.errors import (

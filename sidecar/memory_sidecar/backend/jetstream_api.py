@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from nats.aio.msg import Msg
 
 __all__ = [
+    "ATTEMPT_SECONDS",
     "CONFLICT",
     "NO_ROOM",
     "NO_STREAM",
@@ -28,6 +29,9 @@ __all__ = [
     "StreamInfo",
     "is_temporary",
 ]
+
+ATTEMPT_SECONDS: Final = 1.5
+"""One request. Short, because the answer to a lost one is to look and ask again."""
 
 NO_STREAM: Final = 10059
 _NO_MESSAGE: Final = 10037
@@ -57,10 +61,12 @@ class RefusedError(Exception):
 class NoAnswerError(Exception):
     """No answer came. `sent` is False only when the request surely reached no stream."""
 
-    def __init__(self, why: str, *, sent: bool, served: bool = True) -> None:
+    def __init__(self, why: str, *, sent: bool, served: bool = True, silent: bool = False) -> None:
         self.sent = sent
         self.served = served
         """False when the broker said that nobody serves this subject."""
+        self.silent = silent
+        """True when nothing at all was heard."""
         super().__init__(why)
 
 
@@ -76,6 +82,8 @@ class Message(NamedTuple):
     sequence: int
     headers: Mapping[str, str]
     data: bytes
+    time: str = ""
+    """When it was stored, to the nanosecond; only from `last` and `next`."""
 
 
 class StreamInfo(NamedTuple):
@@ -105,6 +113,16 @@ class Api:
         version = self._nc.connected_server_version
         return (version.major, version.minor) >= (2, 12)
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether the connection was closed for good."""
+        return self._nc.is_closed
+
+    @property
+    def connection(self) -> int:
+        """Another number each time the connection was made anew."""
+        return int(self._nc.stats["reconnects"])
+
     async def info(self, stream: str, timeout: float, *, subjects: str | None = None) -> StreamInfo:
         """The stream's configuration and state; with `subjects`, also which subjects matching it exist."""
         found: set[str] = set()
@@ -127,12 +145,17 @@ class Api:
         )
 
     async def last(self, stream: str, subject: str, timeout: float) -> Message | None:
-        """The newest message whose subject matches, as the stream's leader has it. None if there is none.
+        """The newest message whose subject matches, as the stream's leader has it. None if there is none."""
+        return await self._message(stream, {"last_by_subj": subject}, timeout)
 
-        Never a direct get: any member answers that one, also one that lags.
-        """
+    async def next(self, stream: str, subject: str, sequence: int, timeout: float) -> Message | None:
+        """The first message at `sequence` or after whose subject matches, as the stream's leader has it."""
+        return await self._message(stream, {"seq": sequence, "next_by_subj": subject}, timeout)
+
+    async def _message(self, stream: str, wanted: Mapping[str, Any], timeout: float) -> Message | None:
+        # Never a direct get: any member answers that one, also one that lags.
         try:
-            answer = await self._call(f"STREAM.MSG.GET.{stream}", {"last_by_subj": subject}, timeout)
+            answer = await self._call(f"STREAM.MSG.GET.{stream}", wanted, timeout)
         except RefusedError as error:
             if error.error == _NO_MESSAGE:
                 return None
@@ -143,6 +166,7 @@ class Api:
             int(found["seq"]),
             _headers(base64.b64decode(found.get("hdrs") or "")),
             base64.b64decode(found.get("data") or ""),
+            str(found["time"]),
         )
 
     async def publish(self, subject: str, data: bytes, headers: Mapping[str, str], timeout: float) -> int:
@@ -205,7 +229,7 @@ class Api:
         deadline = loop.time() + timeout
         while not nc.is_connected:
             if nc.is_closed or loop.time() >= deadline:
-                raise NoAnswerError("not connected", sent=False)
+                raise NoAnswerError("not connected", sent=False, silent=True)
             await asyncio.sleep(_POLL_SECONDS)
         earlier = nc.last_error
         try:
@@ -229,7 +253,7 @@ class Api:
             latest = nc.last_error
             if latest is not None and self._forbids(latest, None if latest is earlier else subject):
                 raise RefusedError(403, 0, "no permission") from error
-            raise NoAnswerError("timed out", sent=True) from error
+            raise NoAnswerError("timed out", sent=True, silent=True) from error
 
     def _forbids(self, error: BaseException, subject: str | None) -> bool:
         """Whether the broker said that this request, or hearing any answer, is not permitted."""
@@ -288,7 +312,7 @@ class Puller:
                 async with asyncio.timeout(timeout):
                     message = await self._queue.get()
             except TimeoutError as error:
-                raise NoAnswerError("timed out", sent=True) from error
+                raise NoAnswerError("timed out", sent=True, silent=True) from error
             headers = message.headers or {}
             # Told by the subject, not by the header alone: a stored message may carry any header.
             if message.subject == self._inbox:
