@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote, urlsplit
 
+from . import nats_client
 from .lockdown import DNS_PORT, look_up_names_over_tcp
 
 if TYPE_CHECKING:
@@ -266,12 +267,12 @@ async def connect(context: NatsContext) -> "Client":
     if _is_named(context):
         look_up_names_over_tcp()
     try:
-        import nats.aio.client  # noqa: F401 - the first use; what is not installed is told here
+        nats_client.load()
     except ImportError as error:
         raise ContextError(
             'the jetstream backend needs nats-py; install it with: pip install "memory-sidecar[jetstream]"'
         ) from error
-    client = _client(bool(context.ca or context.cert or context.tls_first), options.pop("nkey", None))
+    client = nats_client.connection(bool(context.ca or context.cert or context.tls_first), options.pop("nkey", None))
     task: asyncio.Future[None] = asyncio.ensure_future(
         client.connect(
             servers=list(context.servers),
@@ -341,51 +342,6 @@ async def close(client: "Client") -> None:
         await asyncio.wait({closing}, timeout=0.2)
     if closing.done() and not closing.cancelled():
         closing.exception()  # A connection that fails to close is closed all the same.
-
-
-def _client(tls: bool, nkey: str | None) -> "Client":
-    import nats.errors
-    from nats.aio.client import Client, Srv
-
-    class Connection(Client):
-        """The library's client, with four of its habits mended. `tls`: plain text is out of the question. `nkey`:
-        the public key to log in with; the library takes only files of a format of its own."""
-
-        def __init__(self) -> None:
-            super().__init__()
-            self._public_nkey = nkey
-
-        async def _process_err(self, err_msg: str) -> None:
-            # The library closes for good on any error from the server: an expired user, a full server, a reload.
-            # Only what concerns a single subject, or is a reason to reconnect already, goes its way.
-            text = str(err_msg).lower()
-            if "permissions violation" in text or "stale connection" in text:
-                await super()._process_err(err_msg)
-            else:
-                await self._process_op_err(nats.errors.Error(f"nats: {err_msg}"))
-
-        async def _connect_to_server(self, s: Srv) -> None:
-            # A connection that failed halfway would stay open beside the next one.
-            if self._transport:
-                self._transport.close()  # type: ignore[no-untyped-call]
-            await super()._connect_to_server(s)
-
-        async def _process_info(self, info: dict[str, Any], initial_connection: bool = False) -> None:
-            # The library uses TLS only where the server insists on it.
-            if self._wants_tls() and info.get("tls_available"):
-                info["tls_required"] = True
-            await super()._process_info(info, initial_connection)
-
-        def _connect_command(self) -> bytes:
-            # The next line carries the credentials.
-            if self._wants_tls() and not self._server_info.get("tls_required"):
-                raise nats.errors.SecureConnWantedError
-            return super()._connect_command()
-
-        def _wants_tls(self) -> bool:
-            return tls or (self._current_server is not None and self._current_server.uri.scheme == "tls")
-
-    return Connection()
 
 
 def _options(context: NatsContext) -> dict[str, Any]:

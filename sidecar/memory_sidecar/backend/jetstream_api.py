@@ -275,14 +275,19 @@ class Puller:
         self._nc = nc
         self._subject = subject
         self._inbox = nc.new_inbox()
-        self._queue: asyncio.Queue[Msg] = asyncio.Queue()
         self._subscription: Any = None
+        self._arrived: list[Msg] = []
+        self._wanted = 0
+        self._whole: asyncio.Future[None]
 
     async def start(self) -> None:
         import nats.errors
 
         async def arrived(message: "Msg") -> None:
-            self._queue.put_nowait(message)
+            self._arrived.append(message)
+            # Told by the subject, not by a header alone: a stored message may carry any header.
+            if (message.subject == self._inbox or len(self._arrived) == self._wanted) and not self._whole.done():
+                self._whole.set_result(None)
 
         try:
             self._subscription = await self._nc.subscribe(self._inbox, cb=arrived)
@@ -297,33 +302,36 @@ class Puller:
                 await self._subscription.unsubscribe()
 
     async def pull(self, batch: int, timeout: float) -> list[Message]:
-        """At most `batch` messages that are there now; fewer if there are no more."""
+        """At most `batch` messages that are there now; fewer if there are no more. `timeout` is for each of them."""
         import nats.errors
 
+        self._arrived, self._wanted = [], batch
+        self._whole = asyncio.get_running_loop().create_future()
         try:
             await self._nc.publish(
                 self._subject, json.dumps({"batch": batch, "no_wait": True}).encode(), reply=self._inbox
             )
         except nats.errors.Error as error:
             raise NoAnswerError(str(error), sent=False) from error
-        found: list[Message] = []
-        while len(found) < batch:
-            try:
-                async with asyncio.timeout(timeout):
-                    message = await self._queue.get()
-            except TimeoutError as error:
-                raise NoAnswerError("timed out", sent=True, silent=True) from error
-            headers = message.headers or {}
-            # Told by the subject, not by the header alone: a stored message may carry any header.
-            if message.subject == self._inbox:
-                if headers.get("Status") in ("404", "408"):
-                    break
+        before = -1
+        while not self._whole.done():
+            if len(self._arrived) == before:
+                raise NoAnswerError("timed out", sent=True, silent=True)
+            before = len(self._arrived)
+            await asyncio.wait({self._whole}, timeout=timeout)
+        messages = self._arrived
+        if messages[-1].subject == self._inbox:
+            status = (messages.pop().headers or {}).get("Status")
+            if status not in ("404", "408"):
                 raise NoAnswerError("the consumer went away", sent=True)
-            # $JS.ACK.<stream>.<consumer>.<tries>.<stream sequence>..., or with domain and account after ACK.
-            tokens = message.reply.split(".")
-            sequence = int(tokens[5] if len(tokens) == 9 else tokens[7])
-            found.append(Message(message.subject, sequence, headers, message.data))
-        return found
+        return [_delivered(message) for message in messages]
+
+
+def _delivered(message: "Msg") -> Message:
+    # $JS.ACK.<stream>.<consumer>.<tries>.<stream sequence>..., or with domain and account after ACK.
+    tokens = message.reply.split(".")
+    sequence = int(tokens[5] if len(tokens) == 9 else tokens[7])
+    return Message(message.subject, sequence, message.headers or {}, message.data)
 
 
 def _answer(message: "Msg") -> dict[str, Any]:
