@@ -13,7 +13,6 @@ import json
 import logging
 import os
 import re
-import ssl
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote, urlsplit
@@ -22,6 +21,8 @@ from . import nats_client
 from .lockdown import DNS_PORT, look_up_names_over_tcp
 
 if TYPE_CHECKING:
+    import ssl
+
     from nats.aio.client import Client
 
 __all__ = ["ContextError", "NatsContext", "chosen", "close", "connect", "load", "parse", "ports"]
@@ -453,7 +454,9 @@ def _signer(seed: Callable[[], bytes]) -> Callable[[str], bytes]:
     return sign
 
 
-def _tls(context: NatsContext) -> ssl.SSLContext:
+def _tls(context: NatsContext) -> "ssl.SSLContext":
+    import ssl
+
     def encrypted() -> str:
         raise ContextError(f'the key of the NATS context "{context.name}" is encrypted; name one that is not')
 
@@ -473,6 +476,8 @@ def _tls(context: NatsContext) -> ssl.SSLContext:
 
 
 def _is_final(error: Exception) -> bool:
+    import ssl
+
     text = str(error).lower()
     return (
         isinstance(error, ssl.SSLError | ContextError)
@@ -483,6 +488,8 @@ def _is_final(error: Exception) -> bool:
 
 
 def _why(context: NatsContext, cause: BaseException | None) -> str:
+    import ssl
+
     text = str(cause).lower()
     name = f'the NATS context "{context.name}"'
     if isinstance(cause, ContextError):

@@ -113,6 +113,12 @@ def _describe_file(config: Config, identity: str | None, base: str | None) -> di
 
 
 def _open_jetstream(config: Config, identity: str, _base: str | None) -> Running:
+    from contextlib import suppress
+
+    from ..nats_client import load
+
+    with suppress(ImportError):  # told when it connects
+        load()  # before asyncio, which the next modules import
     from .broker_thread import BrokerThread
     from .jetstream import JetStreamOptions, open_jetstream
 

@@ -9,6 +9,7 @@ either means for an operation is the store's business.
 import asyncio
 import base64
 import json
+from collections import deque
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -180,7 +181,7 @@ class Api:
 
     @asynccontextmanager
     async def consumer(
-        self, stream: str, name: str, filters: Sequence[str], *, headers_only: bool, timeout: float
+        self, stream: str, name: str, filters: Sequence[str], *, headers_only: bool, batch: int, timeout: float
     ) -> AsyncIterator["Puller"]:
         """An ephemeral consumer of the last message of each matching subject, gone when the block ends."""
         config: dict[str, Any] = {
@@ -200,7 +201,7 @@ class Api:
             create += "." + filters[0]
         else:
             config["filter_subjects"] = list(filters)
-        puller = Puller(self._nc, f"{self._prefix}.CONSUMER.MSG.NEXT.{stream}.{name}")
+        puller = Puller(self._nc, f"{self._prefix}.CONSUMER.MSG.NEXT.{stream}.{name}", batch)
         try:
             await self._call(create, {"stream_name": stream, "config": config}, timeout)
             await puller.start()
@@ -269,25 +270,26 @@ _running: Final[set["asyncio.Task[None]"]] = set()
 
 
 class Puller:
-    """Pulls what a consumer has, a batch at a time: the client's memory is bounded by one batch."""
+    """Pulls what a consumer has, in batches. Two are under way, so that the broker never waits for the client; that
+    bounds the client's memory."""
 
-    def __init__(self, nc: "Client", subject: str) -> None:
+    def __init__(self, nc: "Client", subject: str, batch: int) -> None:
         self._nc = nc
         self._subject = subject
+        self._batch = batch
         self._inbox = nc.new_inbox()
         self._subscription: Any = None
-        self._arrived: list[Msg] = []
-        self._wanted = 0
-        self._whole: asyncio.Future[None]
+        self._under_way = 0
+        self._arrived: deque[Msg] = deque()
+        self._more: asyncio.Future[None] | None = None
 
     async def start(self) -> None:
         import nats.errors
 
         async def arrived(message: "Msg") -> None:
             self._arrived.append(message)
-            # Told by the subject, not by a header alone: a stored message may carry any header.
-            if (message.subject == self._inbox or len(self._arrived) == self._wanted) and not self._whole.done():
-                self._whole.set_result(None)
+            if self._more is not None and not self._more.done():
+                self._more.set_result(None)
 
         try:
             self._subscription = await self._nc.subscribe(self._inbox, cb=arrived)
@@ -301,30 +303,33 @@ class Puller:
             with suppress(nats.errors.Error):
                 await self._subscription.unsubscribe()
 
-    async def pull(self, batch: int, timeout: float) -> list[Message]:
-        """At most `batch` messages that are there now; fewer if there are no more. `timeout` is for each of them."""
+    async def pull(self, timeout: float) -> list[Message]:
+        """The next batch; fewer if there are no more. `timeout` is for each wait in between."""
         import nats.errors
 
-        self._arrived, self._wanted = [], batch
-        self._whole = asyncio.get_running_loop().create_future()
         try:
-            await self._nc.publish(
-                self._subject, json.dumps({"batch": batch, "no_wait": True}).encode(), reply=self._inbox
-            )
+            while self._under_way < 2:
+                request = json.dumps({"batch": self._batch, "no_wait": True}).encode()
+                await self._nc.publish(self._subject, request, reply=self._inbox)
+                self._under_way += 1
         except nats.errors.Error as error:
             raise NoAnswerError(str(error), sent=False) from error
-        before = -1
-        while not self._whole.done():
-            if len(self._arrived) == before:
-                raise NoAnswerError("timed out", sent=True, silent=True)
-            before = len(self._arrived)
-            await asyncio.wait({self._whole}, timeout=timeout)
-        messages = self._arrived
-        if messages[-1].subject == self._inbox:
-            status = (messages.pop().headers or {}).get("Status")
-            if status not in ("404", "408"):
+        found: list[Message] = []
+        while len(found) < self._batch:
+            if not self._arrived:
+                self._more = asyncio.get_running_loop().create_future()
+                await asyncio.wait({self._more}, timeout=timeout)
+                if not self._arrived:
+                    raise NoAnswerError("timed out", sent=True, silent=True)
+            message = self._arrived.popleft()
+            # Told by the subject, not by the header alone: a stored message may carry any header.
+            if message.subject == self._inbox:
+                if (message.headers or {}).get("Status") in ("404", "408"):
+                    break
                 raise NoAnswerError("the consumer went away", sent=True)
-        return [_delivered(message) for message in messages]
+            found.append(_delivered(message))
+        self._under_way -= 1
+        return found
 
 
 def _delivered(message: "Msg") -> Message:

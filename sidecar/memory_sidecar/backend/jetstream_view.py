@@ -32,8 +32,11 @@ T = TypeVar("T")
 LIST_SECONDS: Final = 20.0
 """One pass of a listing that keeps moving: over a slow link, with bodies that other programs wrote."""
 
-BATCH: Final = 128
-"""Messages a pass pulls at once: at most 9 MB in memory."""
+BATCH: Final = 64
+"""Messages a pass pulls at once. Two batches are under way: at most 9 MB in memory."""
+
+FILTERS: Final = 128
+"""Keys that are asked for by name. With more of them, all are looked at."""
 
 FEW: Final = 10
 """New messages that are asked for one by one; a pass costs about as many requests."""
@@ -100,7 +103,7 @@ class View:
             if known.note is not None and known.description is None
         }
         if bare:
-            filters = list(bare) if len(bare) <= BATCH else [self._filter]
+            filters = list(bare) if len(bare) <= FILTERS else [self._filter]
             top = max(bare.values())
             read = await self._scan(filters, set(bare), top, self._known, headers_only=False)
             state = self._keep(
@@ -232,10 +235,11 @@ class View:
             "memory-" + secrets.token_hex(8),
             filters,
             headers_only=headers_only,
+            batch=BATCH,
             timeout=ATTEMPT_SECONDS,
         ) as puller:
             while missing or passed < top:
-                messages = await puller.pull(BATCH, ATTEMPT_SECONDS)
+                messages = await puller.pull(ATTEMPT_SECONDS)
                 for message in messages:
                     found[message.subject] = take(message)
                     missing.discard(message.subject)

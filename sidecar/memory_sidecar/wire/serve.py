@@ -7,6 +7,7 @@ block, an event loop would bring sockets and a TLS library into a process that m
 launch time.
 """
 
+import gc
 import os
 import select
 import signal
@@ -128,6 +129,8 @@ def serve(source: int, sink: int, token: str | None, service: Service | StartErr
     `token` is the launch ticket's, or None if it could not be used: then every client is refused. A `StartError`
     in place of a service is what the holder of the ticket is answered.
     """
+    gc.freeze()  # what was loaded stays: nobody need look at it again
+    gc.enable()
     return _Session(source, sink, token, service).serve()
 
 
