@@ -10,8 +10,8 @@ for anew:
   no message: the leader's own list of subjects tells which. A create needs no list: it may count one too many until
   that would make it refuse.
 * The stream still is the one that was seen: made at the same moment, no shorter than before, and the newest known
-  message still in its place or replaced. A broker that lost its last writes in a power cut gives their sequences
-  again; a connection that was made anew proves nothing, so what is known is dropped then too.
+  message still in its place or replaced by a newer one of its key. A broker that lost its last writes in a power cut
+  gives their sequences again; so what is known is dropped, too, whenever the connection was made anew.
 
 Where any of this does not hold, or too much is new, the pass is made again. Each value is parsed once.
 """
@@ -104,11 +104,15 @@ class View:
         }
         if bare:
             filters = list(bare) if len(bare) <= FILTERS else [self._filter]
-            top = max(bare.values())
-            read = await self._scan(filters, set(bare), top, self._known, headers_only=False)
-            state = self._keep(
-                state._replace(subjects={**state.subjects, **{subject: read[subject] for subject in bare}})
+            read = await self._scan(
+                filters,
+                set(bare),
+                max(bare.values()),
+                lambda message: self._known(message) if message.subject in bare else None,
+                headers_only=False,
             )
+            found = {subject: known for subject, known in read.items() if known is not None}
+            state = self._keep(state._replace(subjects={**state.subjects, **found}))
         return {known.note: known.description or "" for known in state.subjects.values() if known.note is not None}
 
     async def current(self, *, exact: bool = True) -> State:
@@ -148,6 +152,7 @@ class View:
                 subjects[message.subject] = self._known(message)
                 upto, newest = message.sequence, _mark(message)
             else:
+                self._held = held._replace(upto=upto, newest=newest, subjects=subjects)  # what was parsed stays so
                 return None
         if exact:
             if not info.subjects <= subjects.keys():
@@ -156,9 +161,10 @@ class View:
                 if subjects[subject].sequence <= info.last_sequence:
                     del subjects[subject]
         if held.newest is not None and (marked is None or marked.sequence != held.newest.sequence):
-            # Replaced by something newer, or else purged, or never stored for good.
+            # Replaced by something newer, or else purged, or never stored for good: which of these, nothing tells.
             known = subjects.get(held.newest.subject)
-            if newest is held.newest or (known is not None and known.sequence == held.newest.sequence):
+            if known is None or known.sequence == held.newest.sequence:
+                self._held = None
                 return None
         return State(held.created, held.connection, upto, newest, subjects)
 
