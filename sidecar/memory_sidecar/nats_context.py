@@ -244,8 +244,10 @@ def _read(path: str) -> bytes:
         return file.read(MAX_FILE_BYTES)
 
 
-async def connect(context: NatsContext) -> "Client":
+async def connect(context: NatsContext, *, locked: bool = False) -> "Client":
     """A connection to the context's broker that, once made, is made again for as long as it takes.
+
+    `locked`: have names looked up over TCP, which is all that remains once the process has given up its rights.
 
     Publishing while disconnected fails instead of being buffered: a write that arrives after its caller was told
     of a failure would be a lie. The library's own log is silenced. Takes at most nine seconds; `close` closes it.
@@ -265,7 +267,8 @@ async def connect(context: NatsContext) -> "Client":
             hopeless.set_result(error)
 
     options = _options(context)
-    if _is_named(context):
+    over_tcp = locked and _is_named(context)
+    if over_tcp:
         look_up_names_over_tcp()
     try:
         nats_client.load()
@@ -294,7 +297,7 @@ async def connect(context: NatsContext) -> "Client":
             hopeless.cancel()
             return client
         cause = hopeless.result() if hopeless.done() else task.exception() if task.done() else None
-        raise ContextError(_why(context, cause or (seen[0] if seen else None))) from cause
+        raise ContextError(_why(context, cause or (seen[0] if seen else None), over_tcp)) from cause
     except BaseException:
         task.cancel()
         await asyncio.wait({task}, timeout=CLOSE_SECONDS)
@@ -487,7 +490,8 @@ def _is_final(error: Exception) -> bool:
     )
 
 
-def _why(context: NatsContext, cause: BaseException | None) -> str:
+def _why(context: NatsContext, cause: BaseException | None, over_tcp: bool) -> str:
+    import socket
     import ssl
 
     text = str(cause).lower()
@@ -502,6 +506,15 @@ def _why(context: NatsContext, cause: BaseException | None) -> str:
         return f"the broker of {name} offers no TLS, which the context asks for; check its url"
     if "authorization" in text or "authentication" in text:
         return f"the broker of {name} refused the credentials; check them with: nats --context {context.name} rtt"
+    if isinstance(cause, socket.gaierror):
+        how = (
+            ", that the name server answers over TCP as the lockdown needs, or give an address, or use --lockdown off"
+            if over_tcp
+            else ""
+        )
+        return f"the host name of the broker of {name} cannot be looked up; check its url{how}"
+    if isinstance(cause, ConnectionResetError):
+        return f"the broker of {name} closes the connection; look into its log for the reason, often max_connections"
     return (
         f"the broker of {name} cannot be reached; check that it runs, and its "
         f"url with: nats --context {context.name} rtt"

@@ -155,17 +155,45 @@ async def test_jetstream_off_for_the_account_is_told(tmp_path: Path) -> None:
                 await open_store(nc, "b")
 
 
-async def test_missing_permission_is_told(tmp_path: Path) -> None:
-    users = 'authorization { users: [{user: a, password: a, permissions: {publish: "nothing"}}] }'
-    with run_broker(tmp_path, config=users) as broker:
-        async with connected(broker.url, user="a", password="a") as nc:
-            with pytest.raises(BackendError, match="no permission"):
-                await open_store(nc, "b")
+NEEDED = {
+    "info": "$JS.API.STREAM.INFO.KV_b",
+    "get": "$JS.API.STREAM.MSG.GET.KV_b",
+    "create": "$JS.API.CONSUMER.CREATE.KV_b.>",
+    "next": "$JS.API.CONSUMER.MSG.NEXT.KV_b.>",
+    "delete": "$JS.API.CONSUMER.DELETE.KV_b.>",
+}
+
+
+async def test_missing_permission_is_told_by_the_subject_to_allow(tmp_path: Path) -> None:
+    def user(name: str, publish: list[str], subscribe: str = "_INBOX.>") -> dict[str, Any]:
+        return {"user": name, "password": "a", "permissions": {"publish": publish, "subscribe": subscribe}}
+
+    lacking = {name: f"publish to {subject}" for name, subject in NEEDED.items() if name != "delete"}
+    users = [
+        {"user": "admin", "password": "a"},
+        *(user(name, [subject for subject in NEEDED.values() if subject != NEEDED[name]]) for name in lacking),
+        user("deaf", list(NEEDED.values()), "elsewhere.>"),
+    ]
+    with run_broker(tmp_path, config=f"authorization: {json.dumps({'users': users})}") as broker:
+        async with connected(broker.url, user="admin", password="a") as nc:
+            await add_bucket(nc, "b")
+            await put(nc, "b", "agent.k", b"x")
+        for name, subject in (lacking | {"deaf": "subscribe to _INBOX.>"}).items():
+            async with connected(broker.url, user=name, password="a") as nc:
+                with pytest.raises((BackendError, UnavailableError)) as refused:
+                    await (await open_store(nc, "b")).store.list()
+            # What a model may see names no subject; what an operator is told does.
+            told = refused.value.remedy if isinstance(refused.value, UnavailableError) else str(refused.value)
+            assert f"does not permit this user to {subject}; allow that" in told, name
+            assert "docs/jetstream.md" in told
+            assert "$" not in str(refused.value) or isinstance(refused.value, BackendError)
+    table = Path("docs/jetstream.md").read_text()
+    for subject in NEEDED.values():
+        assert f"`{subject.replace('KV_b', 'KV_<bucket>')}`" in table
 
 
 async def test_documented_permissions_suffice_and_lesser_ones_are_told(tmp_path: Path) -> None:
-    calls = "STREAM.INFO STREAM.MSG.GET CONSUMER.CREATE CONSUMER.MSG.NEXT CONSUMER.DELETE"
-    reading = [f"$JS.API.{call}.KV_b" + ".>" * call.startswith("CONSUMER") for call in calls.split()]
+    reading = list(NEEDED.values())
     writing = [*reading, "$KV.b.agent.>"]
     users = [
         {"user": "admin", "password": "a"},

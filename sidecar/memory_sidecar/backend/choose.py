@@ -44,14 +44,16 @@ def backend_of(config: Config) -> str:
     return name
 
 
-def open_backend(config: Config, identity: str, base: str | None) -> Running:
+def open_backend(config: Config, identity: str, base: str | None, *, locked: bool = False) -> Running:
     """Open the configured backend. `identity` names its default place; `base` is the store base, if any.
+
+    `locked`: the process will give up its rights, and must be able to do with those that remain from the start.
 
     Raises:
         BackendError: it cannot be used; the text is the remedy.
     """
     try:
-        return _OPEN[backend_of(config)](config, identity, base)
+        return _OPEN[backend_of(config)](config, identity, base, locked)
     except OptionsError as error:
         raise BackendError(str(error)) from error
 
@@ -90,7 +92,7 @@ def run_to_end(coroutine: Coroutine[Any, Any, Any]) -> Any:
     raise RuntimeError("this store needs an event loop")
 
 
-def _open_file(config: Config, identity: str, base: str | None) -> Running:
+def _open_file(config: Config, identity: str, base: str | None, _locked: bool) -> Running:
     from .file import FileOptions, open_file, resolve_directory
 
     options = decode_options(FileOptions, config.memory.options, "harness.memory.options")
@@ -112,7 +114,7 @@ def _describe_file(config: Config, identity: str | None, base: str | None) -> di
     }
 
 
-def _open_jetstream(config: Config, identity: str, _base: str | None) -> Running:
+def _open_jetstream(config: Config, identity: str, _base: str | None, locked: bool) -> Running:
     from contextlib import suppress
 
     from ..nats_client import load
@@ -123,7 +125,9 @@ def _open_jetstream(config: Config, identity: str, _base: str | None) -> Running
     from .jetstream import JetStreamOptions, open_jetstream
 
     options = decode_options(JetStreamOptions, config.memory.options, "harness.memory.options")
-    broker = BrokerThread(lambda: open_jetstream(options, identity=identity, context=config.nats_context))
+    broker = BrokerThread(
+        lambda: open_jetstream(options, identity=identity, context=config.nats_context, locked=locked)
+    )
     return Running(broker.opened, run_to_end, broker.begin, broker.close, ports=broker.ports)
 
 

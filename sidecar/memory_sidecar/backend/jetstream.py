@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from .. import nats_context
 from ..store.rules import MAX_ENTRY_BYTES, is_key
 from .jetstream_api import ATTEMPT_SECONDS, NO_STREAM, Api, NoAnswerError, RefusedError, StreamInfo, is_temporary
-from .jetstream_store import JetStreamStore
+from .jetstream_store import JetStreamStore, not_permitted
 from .opened import BackendError, Opened
 
 if TYPE_CHECKING:
@@ -138,10 +138,13 @@ class Connected(NamedTuple):
     """The TCP ports that staying connected needs: those of the cluster's members known now, and of name servers."""
 
 
-async def open_jetstream(options: JetStreamOptions, *, identity: str, context: str | None) -> Connected:
+async def open_jetstream(
+    options: JetStreamOptions, *, identity: str, context: str | None, locked: bool = False
+) -> Connected:
     """Connect as the NATS context says and bind: each of the two steps takes at most ten seconds.
 
-    `context` None stands for NATS_CONTEXT or the selected context.
+    `context` None stands for NATS_CONTEXT or the selected context. `locked`: names are looked up as a process that
+    has given up its rights still can.
 
     Raises:
         BackendError: there is no connection or no usable bucket; the text holds the remedy.
@@ -149,7 +152,7 @@ async def open_jetstream(options: JetStreamOptions, *, identity: str, context: s
     resolve_prefix(options, identity)  # What is wrong without looking at a broker is told without one.
     try:
         loaded = nats_context.load(context)
-        nc = await nats_context.connect(loaded)
+        nc = await nats_context.connect(loaded, locked=locked)
     except nats_context.ContextError as error:
         raise BackendError(str(error)) from error
 
@@ -219,11 +222,7 @@ def _bind_refusal(error: RefusedError, bucket: str, context_name: str | None) ->
     if error.error == NO_STREAM:
         return f'KV bucket "{bucket}" does not exist; create it with: {add_command(bucket, context_name)}'
     if error.code == 403:
-        return (
-            f'no permission to use the KV bucket "{bucket}"; allow this user to publish to '
-            f"$JS.API.STREAM.INFO.KV_{bucket} and the like (see the documentation) and to subscribe to its inbox "
-            "(inbox_prefix in the NATS context)"
-        )
+        return not_permitted(error)
     if error.error in _JETSTREAM_OFF:
         return (
             "JetStream is not enabled for this account; enable it on the server, or use a NATS context of an "
@@ -256,7 +255,7 @@ async def inspect_jetstream(
     prefix = resolve_prefix(options, identity)
     try:
         loaded = nats_context.load(context)
-        nc = await nats_context.connect(loaded)
+        nc = await nats_context.connect(loaded, locked=True)
     except nats_context.ContextError as error:
         raise BackendError(str(error)) from error
     try:
@@ -278,12 +277,29 @@ async def inspect_jetstream(
         "storage": str(config.get("storage", "file")),
         "history": int(config.get("max_msgs_per_subject") or 0),
         "value_cap_bytes": max(0, int(config.get("max_msg_size") or 0)) or None,
+        "may_be_lost": list(risks(options.bucket, config, loaded.name)),
         "keys_here": len(ours),
         "keys_elsewhere": len(keys) - len(ours),
         # A key with a dot may be this prefix's own, or the key of an agent whose prefix nests under it.
         "prefixes_that_may_nest": sorted({key.split(".")[0] for key in ours if "." in key}),
     }
     return state, found
+
+
+def risks(bucket: str, config: Mapping[str, Any], context_name: str | None) -> Iterator[str]:
+    """What a bucket of these settings would lose when servers fail, with the command that prevents it each."""
+    context = f" --context {context_name}" if context_name else ""
+    if config.get("storage") == "memory":
+        yield (
+            f'KV bucket "{bucket}" is kept in memory, so all notes are lost when its servers restart; copy them '
+            f"(memory-sidecar copy) to a bucket made with: {add_command(bucket + '-2', context_name)} --storage=file"
+        )
+    elif int(config.get("num_replicas") or 1) == 1:
+        yield (
+            f'KV bucket "{bucket}" has one replica, so notes are lost with the disk of its server, and those of the '
+            "last two minutes in a power cut unless the server is set to sync_interval: always; on a cluster run: "
+            f"nats{context} stream edit KV_{bucket} --replicas=3"
+        )
 
 
 def _losses(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

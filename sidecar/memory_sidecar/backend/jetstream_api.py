@@ -51,11 +51,15 @@ _HEADER_LINE: Final = b"NATS/1.0"
 
 
 class RefusedError(Exception):
-    """The server answered with an error. `code` is HTTP-like, `error` the server's own number."""
+    """The server answered with an error. `code` is HTTP-like, `error` the server's own number.
 
-    def __init__(self, code: int, error: int, description: str) -> None:
+    `forbidden` is what a user is not permitted, as in "publish to SUBJECT"; empty for any other refusal.
+    """
+
+    def __init__(self, code: int, error: int, description: str, forbidden: str = "") -> None:
         self.code = code
         self.error = error
+        self.forbidden = forbidden
         super().__init__(f"JetStream refused: {description} ({error})")
 
 
@@ -201,7 +205,7 @@ class Api:
             create += "." + filters[0]
         else:
             config["filter_subjects"] = list(filters)
-        puller = Puller(self._nc, f"{self._prefix}.CONSUMER.MSG.NEXT.{stream}.{name}", batch)
+        puller = Puller(self, self._nc, f"{self._prefix}.CONSUMER.MSG.NEXT.{stream}.{name}", batch)
         try:
             await self._call(create, {"stream_name": stream, "config": config}, timeout)
             await puller.start()
@@ -251,18 +255,35 @@ class Api:
         ) as error:
             raise NoAnswerError(str(error), sent=False) from error
         except (nats.errors.Error, TimeoutError, OSError) as error:
-            latest = nc.last_error
-            if latest is not None and self._forbids(latest, None if latest is earlier else subject):
-                raise RefusedError(403, 0, "no permission") from error
+            self.check_permitted(subject, earlier, error)
             raise NoAnswerError("timed out", sent=True, silent=True) from error
 
-    def _forbids(self, error: BaseException, subject: str | None) -> bool:
-        """Whether the broker said that this request, or hearing any answer, is not permitted."""
-        text = str(error).lower()
-        if "permissions violation for subscription" in text:
-            # Said once, when the library subscribes before its first request; the error stays.
-            return self._nc.new_inbox().rpartition(".")[0].lower() in text
-        return subject is not None and "permissions violation" in text and subject.lower() in text
+    def check_permitted(self, subject: str, earlier: Exception | None, cause: BaseException) -> None:
+        """Raise `RefusedError` if the broker said that this request, or hearing any answer, is not permitted.
+
+        `earlier` is the last error that was known before the request. Such a refusal comes by itself, not as an answer.
+        """
+        latest = self._nc.last_error
+        text = str(latest).lower()
+        if "permissions violation" not in text:
+            return
+        inbox = self._nc.new_inbox().rpartition(".")[0]
+        # Said once, when the library subscribes before its first request; the error stays.
+        if "permissions violation for subscription" in text and inbox.lower() in text:
+            forbidden = f"subscribe to {inbox}.>"
+        elif latest is not earlier and subject.lower() in text:
+            forbidden = f"publish to {_as_granted(subject)}"
+        else:
+            return
+        raise RefusedError(403, 0, f"no permission to {forbidden}", forbidden) from cause
+
+
+def _as_granted(subject: str) -> str:
+    """The subject that a permission names: without what differs from one listing to the next."""
+    head, consumer, rest = subject.partition(".CONSUMER.")
+    tokens = rest.split(".")
+    count = 3 if tokens[0] == "MSG" else 2
+    return f"{head}{consumer}{'.'.join(tokens[:count])}.>" if consumer else subject
 
 
 _running: Final[set["asyncio.Task[None]"]] = set()
@@ -273,9 +294,11 @@ class Puller:
     """Pulls what a consumer has, in batches. Two are under way, so that the broker never waits for the client; that
     bounds the client's memory."""
 
-    def __init__(self, nc: "Client", subject: str, batch: int) -> None:
+    def __init__(self, api: Api, nc: "Client", subject: str, batch: int) -> None:
+        self._api = api
         self._nc = nc
         self._subject = subject
+        self._earlier = nc.last_error
         self._batch = batch
         self._inbox = nc.new_inbox()
         self._subscription: Any = None
@@ -320,7 +343,9 @@ class Puller:
                 self._more = asyncio.get_running_loop().create_future()
                 await asyncio.wait({self._more}, timeout=timeout)
                 if not self._arrived:
-                    raise NoAnswerError("timed out", sent=True, silent=True)
+                    silence = NoAnswerError("timed out", sent=True, silent=True)
+                    self._api.check_permitted(self._subject, self._earlier, silence)
+                    raise silence
             message = self._arrived.popleft()
             # Told by the subject, not by the header alone: a stored message may carry any header.
             if message.subject == self._inbox:

@@ -42,7 +42,7 @@ from .jetstream_api import (
 from .jetstream_message import MARKER, WRITE, Attempt, Document, free_at, is_value
 from .jetstream_view import View
 
-__all__ = ["CALL_SECONDS", "JetStreamStore"]
+__all__ = ["CALL_SECONDS", "JetStreamStore", "not_permitted"]
 
 T = TypeVar("T")
 
@@ -398,13 +398,25 @@ def _refusal(error: RefusedError) -> StoreError:
             "or go on without storing."
         )
     if error.code == 403:
-        return UnavailableError(
+        refused = UnavailableError(
             "The broker does not permit this. Nothing was changed. Go on without it; the operator must allow it."
         )
+        refused.remedy = not_permitted(error)
+        return refused
     if is_temporary(error):
         return UnavailableError(_AWAY)
     return UnavailableError(
         "The memory store refused this. Nothing was changed. Go on without it; its operator must look into it."
+    )
+
+
+def not_permitted(error: RefusedError) -> str:
+    """What an operator must allow: the subject, and where all that is needed stands."""
+    missing = error.forbidden or "do this"
+    own_inbox = ", or set inbox_prefix in the NATS context to where it may" if missing.startswith("subscribe") else ""
+    return (
+        f"the broker does not permit this user to {missing}; allow that{own_inbox} "
+        "(docs/jetstream.md has the table of all that is needed)"
     )
 
 

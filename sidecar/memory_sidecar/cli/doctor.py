@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 from .. import files
 from ..assemble import Arguments, default_journal_dir, settle
-from ..backend.choose import Running, backend_of, describe, open_backend
+from ..backend.choose import Running, backend_of, check, describe, open_backend
 from ..backend.opened import BackendError
 from ..config import Config
 from ..lockdown import available
@@ -98,7 +98,7 @@ def _all(given: Arguments, run_id: str | None) -> Checks:
     yield from _journals(given, run_id)
 
 
-def _wrong(check: str, error: Exception) -> _Check:
+def _wrong(check: str, error: Exception | str) -> _Check:
     """A refusal's own text: what is wrong; what to do."""
     found, _, mend = str(error).rpartition("; ")
     if mend.startswith("found "):
@@ -184,11 +184,14 @@ def _store(given: Arguments, config: Config, identity: str | None, backend: str)
         yield from _strays(directory)
     name = "store" if backend == "file" else "broker"
     try:
-        running = open_backend(config, identity or "", given.store_dir)
+        running = open_backend(config, identity or "", given.store_dir, locked=True)
+        durability = check(config, identity or "", given.store_dir)[0].get("may_be_lost", [])
     except BackendError as error:
         yield _wrong(name, error)
         return
     yield from _notes(running, name)
+    for what in durability:
+        yield _wrong(name, what)._replace(state="note")
 
 
 def _notes(running: Running, name: str) -> Checks:
@@ -196,7 +199,8 @@ def _notes(running: Running, name: str) -> Checks:
     try:
         items = running.drive(running.opened.store.list())
     except StoreError as error:
-        yield _Check(name, "wrong", str(error), "see the other lines, and the log of the harness")
+        said = error.remedy or f"{error}; see the other lines, and the log of the harness"
+        yield _wrong(name, said)
         return
     finally:
         running.close()

@@ -398,7 +398,7 @@ class _Session:
             opened = self._open_default_run(service, call) if service.named or wants_default_run(params) else {}
         except (StartError, JournalError, RunRefusedError, StoreError) as error:
             log.error("cannot start", reason=error, cause=_cause(error))
-            self._turn_away(call, "refused", m.Error(m.REFUSED, str(error)))
+            self._turn_away(call, "refused", m.Error(m.REFUSED, _remedy(error)))
             self._end(EX_CONFIG)
             return {}
         self._phase = Phase.READY
@@ -472,7 +472,7 @@ class _Session:
                 self._has_ended(lane, run, "suspended")
             self._forget(name, lane)
             if isinstance(error, StoreError):
-                raise m.Error(m.REFUSED, str(error)) from error
+                raise m.Error(m.REFUSED, _remedy(error)) from error
             raise
         setting = self._started.setting
         info = setting.store.info()
@@ -599,6 +599,11 @@ def _client(params: dict[str, Any]) -> str | None:
 
 def _cause(error: BaseException) -> str | None:
     return None if error.__cause__ is None else log.problem(error.__cause__)
+
+
+def _remedy(error: BaseException) -> str:
+    """What the harness is told that a run cannot start for. No model sees it."""
+    return (error.remedy if isinstance(error, StoreError) else "") or str(error)
 
 
 def _run_id(value: object) -> str:
