@@ -29,7 +29,7 @@ def test_nothing_that_is_left_out_is_loaded_before_it_is_asked_for() -> None:
     told = run(
         "nats_client.load()\n"
         "import memory_sidecar.backend.jetstream, memory_sidecar.backend.broker_thread, nats.errors\n"
-        "left = ['nats.js', 'nats.js.api', 'ssl', '_ssl', 'asyncio.sslproto', 'importlib.metadata', 'email.parser']\n"
+        "left = ['nats.js', 'nats.js.api', 'ssl', '_ssl', 'asyncio.sslproto', 'importlib.metadata', 'uuid']\n"
         "print([name for name in left if name in sys.modules])\n"
         "from nats.aio import client\n"
         "print(client.__version__)\n"
@@ -47,6 +47,9 @@ def test_everything_that_is_left_out_is_there_when_asked_for() -> None:
         "import nats.js.api, importlib.metadata, ssl\n"
         "print(nats.js.api.Header.STATUS.value, importlib.metadata.version('nats-py') != '')\n"
         "print(asyncio.base_events.ssl.SSLSocket is ssl.SSLSocket)\n"
+        "from nats.aio import subscription\n"
+        "import uuid\n"
+        "assert type(subscription.uuid4()) is uuid.UUID\n"
         "print(asyncio.base_events.sslproto.SSLProtocol.__module__)\n"
         "print(asyncio.base_events.sslproto.SSLAgainErrors[0] is ssl.SSLWantReadError)\n"
     )

@@ -420,7 +420,14 @@ async def test_inbox_prefix(home: Path, tmp_path: Path, capfd: pytest.CaptureFix
         async with connected(broker.url, user="admin", password="a") as nc:
             await add_bucket(nc, "b")
         await works(home, broker, capfd, user="me", password="a", inbox_prefix="_INBOX_me")
-        await refused(home, broker, r"does not permit .* subscribe to _INBOX\.>; allow that, or set inbox_prefix", capfd, user="me", password="a")
+        await refused(
+            home,
+            broker,
+            r"does not permit .* subscribe to _INBOX\.>; allow that, or set inbox_prefix",
+            capfd,
+            user="me",
+            password="a",
+        )
 
 
 @pytest.mark.parametrize("locked", [True, False])

@@ -1,9 +1,10 @@
 """The client library: imported without what this product never uses, and with five of its habits mended.
 
 Importing it as it is takes longer than the rest of a launch. It loads its JetStream classes, whose place
-`backend.jetstream_api` takes here; the reader of installed packages' metadata, only to learn its own version; and,
-through asyncio, the TLS library, which a connection in plain text never calls. While it is imported, stand-ins take
-their places. Nothing is lost: a stand-in that is asked for anything loads the real module and hands that on.
+`backend.jetstream_api` takes here; the reader of installed packages' metadata, only to learn its own version; `uuid`,
+for a way to subscribe that is not used here; and, through asyncio, the TLS library, which a connection in plain text
+never calls. While it is imported, stand-ins take their places. Nothing is lost: a stand-in that is asked for anything
+loads the real module and hands that on.
 """
 
 import os
@@ -38,12 +39,14 @@ class _StandIn(ModuleType):
     def __getattr__(self, name: str) -> Any:
         if self.__name__ == "ssl" and name == "SSLSocket" and not _is_loaded("ssl"):
             return _NoSocket  # asyncio asks it of every socket that it connects
+        if name == "__path__":  # asked by every import of a name from it
+            raise AttributeError(name)
         if isinstance(sys.modules.get(self.__name__), _StandIn):
             del sys.modules[self.__name__]
         return getattr(import_module(self.__name__), name)
 
 
-_LEFT_OUT: Final = ("nats.js", "nats.js.api", "ssl", "asyncio.sslproto")
+_LEFT_OUT: Final = ("nats.js", "nats.js.api", "ssl", "asyncio.sslproto", "uuid")
 
 
 def _is_loaded(name: str) -> bool:
@@ -65,6 +68,8 @@ def load() -> None:
     if "nats.js" in stand_ins:
         stand_ins["nats.js.api"].Header = _Header  # type: ignore[attr-defined]
         stand_ins["nats.js"].api = stand_ins["nats.js.api"]  # type: ignore[attr-defined]
+    if "uuid" in stand_ins:  # taken by its name at once
+        stand_ins["uuid"].uuid4 = lambda: import_module("uuid").uuid4()  # type: ignore[attr-defined]
     metadata = "importlib.metadata" not in sys.modules
     sys.modules.update(stand_ins)
     if metadata:
@@ -96,9 +101,10 @@ def _parsed(raw: bytes) -> dict[str, str]:
     found = {}
     for line in raw.split(b"\r\n"):
         name, colon, value = line.partition(b":")
-        name = name.strip()
-        if colon and name.isascii() and len(name.split()) <= 1:
-            found[name.decode()] = value.strip().decode("utf-8", "replace")
+        key = name.strip().decode("ascii", "replace")
+        # A name with white space in it, or with anything that is not ASCII, is none.
+        if colon and key.isascii() and key.split() == ([key] if key else []):
+            found[key] = value.strip().decode("utf-8", "replace")
     return found
 
 
