@@ -90,7 +90,7 @@ class JetStreamStore:
         self._newest = 0
         """A sequence which that bucket is known to have reached."""
         self._listening: asyncio.Task[None] | None = None
-        """Under way while the broker is silent; ends with its first word."""
+        """Under way from when a call waited in vain until the broker's next word."""
 
     def info(self) -> Info:
         return Info("jetstream", self._bucket)
@@ -311,7 +311,7 @@ class JetStreamStore:
                 Calls of a run are served in order, so their waits would add up.
         """
         listening = self._listening
-        if listening is not None:
+        if listening is not None and not listening.done():
             await asyncio.wait({listening}, timeout=SHARED_SECONDS)
             if not listening.done():
                 raise UnavailableError(_AWAY)
@@ -337,23 +337,24 @@ class JetStreamStore:
 
     def _heard_nothing(self, failure: Exception) -> None:
         """A call gave up. If that was for silence, listen for the broker on behalf of the calls to come."""
-        if isinstance(failure, NoAnswerError) and failure.silent and self._listening is None:
+        if (
+            isinstance(failure, NoAnswerError)
+            and failure.silent
+            and (self._listening is None or self._listening.done())
+        ):
             self._listening = asyncio.create_task(self._listen())
 
     async def _listen(self) -> None:
-        try:
-            while not self._api.is_closed:
-                try:
-                    await self._api.info(self._stream, ATTEMPT_SECONDS)
+        while not self._api.is_closed:
+            try:
+                await self._api.info(self._stream, ATTEMPT_SECONDS)
+                return
+            except RefusedError:
+                return
+            except NoAnswerError as error:
+                if not error.silent:
                     return
-                except RefusedError:
-                    return
-                except NoAnswerError as error:
-                    if not error.silent:
-                        return
-                await asyncio.sleep(0.1)
-        finally:
-            self._listening = None
+            await asyncio.sleep(0.1)
 
     # Looking
 
