@@ -267,7 +267,7 @@ def test_decoding_in_threads_is_safe() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        '{"identity": "a", "harness": {"memory": {"enabled": true, "options": {"prefix": "\\u00e9"}}}, "model": [null]}',
+        '{"identity": "a", "harness": {"memory": {"options": {"prefix": "\\u00e9"}}}, "model": [null]}',
         '{"harness": {"memory": {"enabled": true, "backend": "file"}}}\n',
         "{}",
         "{harness: {memory: {enabled: yes}}}",
