@@ -37,6 +37,16 @@ def test_nothing_that_is_left_out_is_loaded_before_it_is_asked_for() -> None:
     assert told == f"[]\n{version('nats-py')}\n"
 
 
+def test_an_http_stack_that_happens_to_be_installed_is_not_loaded(tmp_path: Path) -> None:
+    for name in ("aiohttp", "fast_mail_parser"):
+        (tmp_path / f"{name}.py").write_text("print('loaded', __name__)\nparse_email = None\n")
+    told = run(
+        "nats_client.load()\nprint('ready')\nimport aiohttp, fast_mail_parser\n",
+        PYTHONPATH=str(tmp_path),
+    )
+    assert told == "ready\nloaded aiohttp\nloaded fast_mail_parser\n"
+
+
 def test_everything_that_is_left_out_is_there_when_asked_for() -> None:
     told = run(
         "nats_client.load()\n"

@@ -48,6 +48,10 @@ class _StandIn(ModuleType):
 
 _LEFT_OUT: Final = ("nats.js", "nats.js.api", "ssl", "asyncio.sslproto", "uuid")
 
+_UNWANTED: Final = ("importlib.metadata", "aiohttp", "fast_mail_parser")
+"""What the library can do without, and then does: an HTTP stack for web sockets, where somebody installed one, would
+take longer than all the rest."""
+
 
 def _is_loaded(name: str) -> bool:
     return not isinstance(sys.modules.get(name), _StandIn | None)
@@ -70,22 +74,21 @@ def load() -> None:
         stand_ins["nats.js"].api = stand_ins["nats.js.api"]  # type: ignore[attr-defined]
     if "uuid" in stand_ins:  # taken by its name at once
         stand_ins["uuid"].uuid4 = lambda: import_module("uuid").uuid4()  # type: ignore[attr-defined]
-    metadata = "importlib.metadata" not in sys.modules
+    unwanted = [name for name in _UNWANTED if name not in sys.modules]
     sys.modules.update(stand_ins)
-    if metadata:
-        sys.modules["importlib.metadata"] = None  # type: ignore[assignment] # as if there were none
+    sys.modules.update(dict.fromkeys(unwanted))  # type: ignore[arg-type] # as if there were none
     try:
         import nats.aio.client as library
     finally:
         for name, stand_in in stand_ins.items():
             if sys.modules.get(name) is stand_in:
                 del sys.modules[name]
-        if metadata:
-            del sys.modules["importlib.metadata"]
+        for name in unwanted:
+            del sys.modules[name]
     package = sys.modules["nats"]
     if not hasattr(package, "js"):
         package.js = stand_ins["nats.js"]  # type: ignore[attr-defined]
-    if metadata:
+    if "importlib.metadata" in unwanted:
         library.__version__ = _version(package.__path__[0]) or library.__version__
 
 
