@@ -47,8 +47,8 @@ def _wait_for(port: int) -> None:
         time.sleep(0.02)
 
 
-def make_bucket(url: str, bucket: str, values: Mapping[str, bytes]) -> None:
-    """`nats kv add BUCKET --history=1 --max-value-size=69600`, with some values in it."""
+def make_bucket(url: str, bucket: str, values: Mapping[str, tuple[bytes, dict[str, str]]]) -> None:
+    """`nats kv add BUCKET --history=1 --max-value-size=69600`, with some values and their headers in it."""
 
     async def make() -> None:
         import nats
@@ -68,8 +68,8 @@ def make_bucket(url: str, bucket: str, values: Mapping[str, bytes]) -> None:
                 deny_delete=True,
             )
         )
-        for key, value in values.items():
-            await stream.publish(f"$KV.{bucket}.{key}", value)
+        for key, (value, headers) in values.items():
+            await stream.publish(f"$KV.{bucket}.{key}", value, headers=headers)
         await connection.close()
 
     asyncio.run(make())

@@ -295,7 +295,7 @@ class SidecarOnJetStream(SidecarOnFiles):
         from .broker import make_bucket, serving
 
         with serving(_nats_server() or "", directory, "bench") as url:
-            make_bucket(url, "bench", {f"bench.{note.key}": _document(note) for note in notes})
+            make_bucket(url, "bench", {f"bench.{note.key}": (_document(note), _headers(note)) for note in notes})
 
 
 class ServerMemory(Contestant):
@@ -499,6 +499,11 @@ def all_contestants() -> list[Contestant]:
 
 def _document(note: Note) -> bytes:
     return f"---\ndescription: {note.description}\n---\n\n{note.content}".encode()
+
+
+def _headers(note: Note) -> dict[str, str]:
+    """What the backend stores beside a note."""
+    return {"Memory-Write": base64.urlsafe_b64encode(os.urandom(16)).decode(), "Memory-Description": note.description}
 
 
 def _config(directory: str, memory: Mapping[str, Any], **more: str) -> list[str]:

@@ -287,3 +287,25 @@ def test_decoding_in_threads_is_safe() -> None:
     for thread in threads:
         thread.join()
     assert results == [True] * 8
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"identity": "a", "harness": {"memory": {"options": {"prefix": "\\u00e9"}}}, "model": [null]}',
+        '{"harness": {"memory": {"enabled": true, "backend": "file"}}}\n',
+        "{}",
+        "{harness: {memory: {enabled: yes}}}",
+        '{"harness": {"memory": {"enabled": true}},}',
+    ],
+)
+def test_json_means_what_it_means_as_yaml(text: str) -> None:
+    assert parse(text.encode()) == parse(b" " + text.encode())
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['{"harness": {}, "model": 1, "harness": {}}', '{"harness": {"memory": {"enabled": 1}}}', '{"harness": [', "{"],
+)
+def test_what_is_wrong_with_json_is_told_as_of_yaml(text: str) -> None:
+    assert refusal(text) == refusal(" " + text)  # which only YAML allows here

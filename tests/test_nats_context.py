@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import os
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -418,7 +420,14 @@ async def test_inbox_prefix(home: Path, tmp_path: Path, capfd: pytest.CaptureFix
         async with connected(broker.url, user="admin", password="a") as nc:
             await add_bucket(nc, "b")
         await works(home, broker, capfd, user="me", password="a", inbox_prefix="_INBOX_me")
-        await refused(home, broker, r"no permission .*\(inbox_prefix", capfd, user="me", password="a")
+        await refused(
+            home,
+            broker,
+            r"does not permit .* subscribe to _INBOX\.>; allow that, or set inbox_prefix",
+            capfd,
+            user="me",
+            password="a",
+        )
 
 
 @pytest.mark.parametrize(
@@ -428,3 +437,27 @@ async def test_inbox_prefix(home: Path, tmp_path: Path, capfd: pytest.CaptureFix
 def test_what_the_command_can_mend_names_the_context_to_edit(text: bytes) -> None:
     with pytest.raises(ContextError, match=r"; mend it with: nats context edit production$"):
         parse(text, "production", {})
+
+
+@pytest.mark.parametrize("locked", [True, False])
+@pytest.mark.anyio
+async def test_names_are_looked_up_over_tcp_only_for_a_process_that_will_be_locked(
+    home: Path, monkeypatch: pytest.MonkeyPatch, locked: bool
+) -> None:
+    monkeypatch.delenv("RES_OPTIONS", raising=False)
+    monkeypatch.setattr(socket, "getaddrinfo", _no_such_name)
+    with pytest.raises(ContextError, match=r"host name of the broker .* cannot be looked up; check its url") as told:
+        await nats_context.connect(of(url="nats://broker.invalid:4222"), locked=locked)
+    assert ("use-vc" in os.environ.get("RES_OPTIONS", "")) is locked
+    assert ("--lockdown off" in str(told.value)) is locked
+
+
+def _no_such_name(*_: object, **__: object) -> None:
+    raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+
+@pytest.mark.anyio
+async def test_full_broker_is_told(home: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    with run_broker(tmp_path / "b", config="max_connections: 1") as broker:
+        async with connected(broker.url):
+            await refused(home, broker, "closes the connection; look into its log", capfd)

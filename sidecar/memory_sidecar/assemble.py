@@ -62,7 +62,7 @@ class Plan(NamedTuple):
 
     def _open(self) -> Running:
         if self.injected is None:
-            return open_backend(self.config, self.identity, self.store_dir)
+            return open_backend(self.config, self.identity, self.store_dir, locked=self.lockdown != "off")
         from .backend.injected import open_injected
 
         return open_injected(self.injected, self.config)

@@ -66,7 +66,9 @@ def parse(text: bytes) -> Config:
     Raises:
         ConfigError: it is not one YAML mapping, repeats a key, or breaks a rule of the memory block.
     """
-    document = _yaml(text)
+    document: Any = _json(text)
+    if document is None:
+        document = _yaml(text)
     if document is None:
         document = {}
     if not isinstance(document, dict):
@@ -97,16 +99,38 @@ def parse(text: bytes) -> Config:
 
 
 def _no_misspelling(found: Mapping[object, object], where: str, ours: tuple[str, ...]) -> None:
-    from difflib import get_close_matches
-
     for key in found:
         if key in ours or not isinstance(key, str):
             continue
+        from difflib import get_close_matches
+
         near = get_close_matches(key.lower().replace("-", "_"), ours, n=1, cutoff=0.8)
         if near and near[0] not in found:
             raise ConfigError(
                 f"{where}{shown_key(key)} looks like a misspelling of {where}{near[0]}; rename one of them"
             )
+
+
+def _json(text: bytes) -> dict[str, Any] | None:
+    """The mapping that `text` holds as JSON. None leaves it to YAML, and so does anything wrong with it.
+
+    JSON is YAML, and what programs write. Loading the YAML library would be an eighth of a launch.
+    """
+    if text[:1] != b"{":
+        return None
+    import json
+
+    def mapping(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) != len(pairs):
+            raise ValueError
+        return found
+
+    try:
+        found: dict[str, Any] = json.loads(text, object_pairs_hook=mapping)
+    except (ValueError, RecursionError):
+        return None
+    return found
 
 
 def _yaml(text: bytes) -> Any:

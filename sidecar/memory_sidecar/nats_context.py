@@ -13,14 +13,16 @@ import json
 import logging
 import os
 import re
-import ssl
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote, urlsplit
 
+from . import nats_client
 from .lockdown import DNS_PORT, look_up_names_over_tcp
 
 if TYPE_CHECKING:
+    import ssl
+
     from nats.aio.client import Client
 
 __all__ = ["ContextError", "NatsContext", "chosen", "close", "connect", "load", "parse", "ports"]
@@ -247,8 +249,10 @@ def _read(path: str) -> bytes:
         return file.read(MAX_FILE_BYTES)
 
 
-async def connect(context: NatsContext) -> "Client":
+async def connect(context: NatsContext, *, locked: bool = False) -> "Client":
     """A connection to the context's broker that, once made, is made again for as long as it takes.
+
+    `locked`: have names looked up over TCP, which is all that remains once the process has given up its rights.
 
     Publishing while disconnected fails instead of being buffered: a write that arrives after its caller was told
     of a failure would be a lie. The library's own log is silenced. Takes at most nine seconds; `close` closes it.
@@ -268,15 +272,16 @@ async def connect(context: NatsContext) -> "Client":
             hopeless.set_result(error)
 
     options = _options(context)
-    if _is_named(context):
+    over_tcp = locked and _is_named(context)
+    if over_tcp:
         look_up_names_over_tcp()
     try:
-        import nats.aio.client  # noqa: F401 - the first use; what is not installed is told here
+        nats_client.load()
     except ImportError as error:
         raise ContextError(
             'the jetstream backend needs nats-py; install it with: pip install "memory-sidecar[jetstream]"'
         ) from error
-    client = _client(bool(context.ca or context.cert or context.tls_first), options.pop("nkey", None))
+    client = nats_client.connection(bool(context.ca or context.cert or context.tls_first), options.pop("nkey", None))
     task: asyncio.Future[None] = asyncio.ensure_future(
         client.connect(
             servers=list(context.servers),
@@ -297,7 +302,7 @@ async def connect(context: NatsContext) -> "Client":
             hopeless.cancel()
             return client
         cause = hopeless.result() if hopeless.done() else task.exception() if task.done() else None
-        raise ContextError(_why(context, cause or (seen[0] if seen else None))) from cause
+        raise ContextError(_why(context, cause or (seen[0] if seen else None), over_tcp)) from cause
     except BaseException:
         task.cancel()
         await asyncio.wait({task}, timeout=CLOSE_SECONDS)
@@ -346,51 +351,6 @@ async def close(client: "Client") -> None:
         await asyncio.wait({closing}, timeout=0.2)
     if closing.done() and not closing.cancelled():
         closing.exception()  # A connection that fails to close is closed all the same.
-
-
-def _client(tls: bool, nkey: str | None) -> "Client":
-    import nats.errors
-    from nats.aio.client import Client, Srv
-
-    class Connection(Client):
-        """The library's client, with four of its habits mended. `tls`: plain text is out of the question. `nkey`:
-        the public key to log in with; the library takes only files of a format of its own."""
-
-        def __init__(self) -> None:
-            super().__init__()
-            self._public_nkey = nkey
-
-        async def _process_err(self, err_msg: str) -> None:
-            # The library closes for good on any error from the server: an expired user, a full server, a reload.
-            # Only what concerns a single subject, or is a reason to reconnect already, goes its way.
-            text = str(err_msg).lower()
-            if "permissions violation" in text or "stale connection" in text:
-                await super()._process_err(err_msg)
-            else:
-                await self._process_op_err(nats.errors.Error(f"nats: {err_msg}"))
-
-        async def _connect_to_server(self, s: Srv) -> None:
-            # A connection that failed halfway would stay open beside the next one.
-            if self._transport:
-                self._transport.close()  # type: ignore[no-untyped-call]
-            await super()._connect_to_server(s)
-
-        async def _process_info(self, info: dict[str, Any], initial_connection: bool = False) -> None:
-            # The library uses TLS only where the server insists on it.
-            if self._wants_tls() and info.get("tls_available"):
-                info["tls_required"] = True
-            await super()._process_info(info, initial_connection)
-
-        def _connect_command(self) -> bytes:
-            # The next line carries the credentials.
-            if self._wants_tls() and not self._server_info.get("tls_required"):
-                raise nats.errors.SecureConnWantedError
-            return super()._connect_command()
-
-        def _wants_tls(self) -> bool:
-            return tls or (self._current_server is not None and self._current_server.uri.scheme == "tls")
-
-    return Connection()
 
 
 def _options(context: NatsContext) -> dict[str, Any]:
@@ -502,7 +462,9 @@ def _signer(seed: Callable[[], bytes]) -> Callable[[str], bytes]:
     return sign
 
 
-def _tls(context: NatsContext) -> ssl.SSLContext:
+def _tls(context: NatsContext) -> "ssl.SSLContext":
+    import ssl
+
     def encrypted() -> str:
         raise ContextError(f'the key of the NATS context "{context.name}" is encrypted; name one that is not')
 
@@ -522,6 +484,8 @@ def _tls(context: NatsContext) -> ssl.SSLContext:
 
 
 def _is_final(error: Exception) -> bool:
+    import ssl
+
     text = str(error).lower()
     return (
         isinstance(error, ssl.SSLError | ContextError)
@@ -531,7 +495,10 @@ def _is_final(error: Exception) -> bool:
     )
 
 
-def _why(context: NatsContext, cause: BaseException | None) -> str:
+def _why(context: NatsContext, cause: BaseException | None, over_tcp: bool) -> str:
+    import socket
+    import ssl
+
     text = str(cause).lower()
     name = f'the NATS context "{context.name}"'
     if isinstance(cause, ContextError):
@@ -544,6 +511,15 @@ def _why(context: NatsContext, cause: BaseException | None) -> str:
         return f"the broker of {name} offers no TLS, which the context asks for; check its url"
     if "authorization" in text or "authentication" in text:
         return f"the broker of {name} refused the credentials; check them with: nats --context {context.name} rtt"
+    if isinstance(cause, socket.gaierror):
+        how = (
+            ", that the name server answers over TCP as the lockdown needs, or give an address, or use --lockdown off"
+            if over_tcp
+            else ""
+        )
+        return f"the host name of the broker of {name} cannot be looked up; check its url{how}"
+    if isinstance(cause, ConnectionResetError):
+        return f"the broker of {name} closes the connection; look into its log for the reason, often max_connections"
     return (
         f"the broker of {name} cannot be reached; check that it runs, and its "
         f"url with: nats --context {context.name} rtt"

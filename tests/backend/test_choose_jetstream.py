@@ -11,11 +11,13 @@ from pathlib import Path
 import pytest
 from tests.support.broker import Broker, add_bucket, connected, run_broker
 
+from memory_sidecar import assemble
 from memory_sidecar.backend.choose import Running, describe, open_backend
 from memory_sidecar.backend.opened import BackendError
 from memory_sidecar.config import Config, parse
 from memory_sidecar.store.errors import OutcomeUnknownError, StoreError, UnavailableError
 from memory_sidecar.store.scope import Scope
+from memory_sidecar.wire.serve import StartError
 
 
 @pytest.fixture
@@ -113,3 +115,20 @@ def test_it_is_described_offline(broker: Broker) -> None:
     flat = describe(config(prefix="", no_require_read_before_update=True), None, None)
     assert (flat["prefix"], flat["require_read_before_update"]) == ("", False)
     assert flat["shared"]
+
+
+@pytest.mark.parametrize(("mode", "locked"), [(None, True), ("auto", True), ("require", True), ("off", False)])
+def test_only_a_process_that_will_be_locked_opens_as_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str | None, locked: bool
+) -> None:
+    asked = []
+
+    def opening(*_: object, locked: bool) -> Running:
+        asked.append(locked)
+        raise BackendError("not now")
+
+    monkeypatch.setattr(assemble, "open_backend", opening)
+    plan = assemble.prepare(assemble.Arguments(identity="a", journal_dir=str(tmp_path), lockdown=mode))
+    with pytest.raises(StartError, match="not now"):
+        plan.start()
+    assert asked == [locked]

@@ -24,7 +24,8 @@ from tests.support.broker import (
     until,
 )
 
-from memory_sidecar.backend.jetstream import JetStreamOptions, _Attempt, _Document, bind, nesting
+from memory_sidecar.backend.jetstream import JetStreamOptions, bind, nesting
+from memory_sidecar.backend.jetstream_message import Attempt, Document
 from memory_sidecar.backend.opened import BackendError, Opened
 from memory_sidecar.store.contract import Entry, Item, Store
 from memory_sidecar.store.document import UNREADABLE, serialize
@@ -154,17 +155,45 @@ async def test_jetstream_off_for_the_account_is_told(tmp_path: Path) -> None:
                 await open_store(nc, "b")
 
 
-async def test_missing_permission_is_told(tmp_path: Path) -> None:
-    users = 'authorization { users: [{user: a, password: a, permissions: {publish: "nothing"}}] }'
-    with run_broker(tmp_path, config=users) as broker:
-        async with connected(broker.url, user="a", password="a") as nc:
-            with pytest.raises(BackendError, match="no permission"):
-                await open_store(nc, "b")
+NEEDED = {
+    "info": "$JS.API.STREAM.INFO.KV_b",
+    "get": "$JS.API.STREAM.MSG.GET.KV_b",
+    "create": "$JS.API.CONSUMER.CREATE.KV_b.>",
+    "next": "$JS.API.CONSUMER.MSG.NEXT.KV_b.>",
+    "delete": "$JS.API.CONSUMER.DELETE.KV_b.>",
+}
+
+
+async def test_missing_permission_is_told_by_the_subject_to_allow(tmp_path: Path) -> None:
+    def user(name: str, publish: list[str], subscribe: str = "_INBOX.>") -> dict[str, Any]:
+        return {"user": name, "password": "a", "permissions": {"publish": publish, "subscribe": subscribe}}
+
+    lacking = {name: f"publish to {subject}" for name, subject in NEEDED.items() if name != "delete"}
+    users = [
+        {"user": "admin", "password": "a"},
+        *(user(name, [subject for subject in NEEDED.values() if subject != NEEDED[name]]) for name in lacking),
+        user("deaf", list(NEEDED.values()), "elsewhere.>"),
+    ]
+    with run_broker(tmp_path, config=f"authorization: {json.dumps({'users': users})}") as broker:
+        async with connected(broker.url, user="admin", password="a") as nc:
+            await add_bucket(nc, "b")
+            await put(nc, "b", "agent.k", b"x")
+        for name, subject in (lacking | {"deaf": "subscribe to _INBOX.>"}).items():
+            async with connected(broker.url, user=name, password="a") as nc:
+                with pytest.raises((BackendError, UnavailableError)) as refused:
+                    await (await open_store(nc, "b")).store.list()
+            # What a model may see names no subject; what an operator is told does.
+            told = refused.value.remedy if isinstance(refused.value, UnavailableError) else str(refused.value)
+            assert f"does not permit this user to {subject}; allow that" in told, name
+            assert "docs/jetstream.md" in told
+            assert "$" not in str(refused.value) or isinstance(refused.value, BackendError)
+    table = Path("docs/jetstream.md").read_text()
+    for subject in NEEDED.values():
+        assert f"`{subject.replace('KV_b', 'KV_<bucket>')}`" in table
 
 
 async def test_documented_permissions_suffice_and_lesser_ones_are_told(tmp_path: Path) -> None:
-    calls = "STREAM.INFO STREAM.MSG.GET CONSUMER.CREATE CONSUMER.MSG.NEXT CONSUMER.DELETE"
-    reading = [f"$JS.API.{call}.KV_b" + ".>" * call.startswith("CONSUMER") for call in calls.split()]
+    reading = list(NEEDED.values())
     writing = [*reading, "$KV.b.agent.>"]
     users = [
         {"user": "admin", "password": "a"},
@@ -304,11 +333,11 @@ async def test_full_entry_with_the_worst_description_fits(nc: Client, bucket: st
 def test_no_legal_entry_outgrows_the_documented_cap(description: str, full: bool) -> None:
     content = "x" * (MAX_CONTENT_BYTES if full else 0)
     try:
-        document = _Document("k", description, content)
+        document = Document("k", description, content)
     except InvalidError:
         return
     newest = 2**63
-    attempt = _Attempt("s" * 700, newest, created="", newest=newest, begun=0.0)
+    attempt = Attempt("s" * 700, newest, created="", newest=newest, begun=0.0)
     for guard in (None, newest):
         headers = document.headers | attempt.headers("$KV." + "b" * 200 + "." + "p" * 200 + ".", guard)
         lines = sum(len(f"{name}: {value}\r\n".encode()) for name, value in headers.items())

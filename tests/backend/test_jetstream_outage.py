@@ -11,7 +11,8 @@ from nats.aio.client import Client
 from tests.support.broker import Broker, add_bucket, connected, put, run_broker, until
 
 from memory_sidecar import nats_context
-from memory_sidecar.backend.jetstream import CALL_SECONDS, JetStreamOptions, bind, open_jetstream
+from memory_sidecar.backend.jetstream import JetStreamOptions, bind, open_jetstream
+from memory_sidecar.backend.jetstream_store import CALL_SECONDS
 from memory_sidecar.backend.opened import BackendError
 from memory_sidecar.store.contract import Store
 from memory_sidecar.store.errors import (
@@ -216,6 +217,36 @@ async def test_calls_fail_in_time_while_the_broker_is_frozen_and_work_again_afte
         return True
 
     await until(back, "the store answers again")
+
+
+async def test_waits_for_a_silent_broker_do_not_add_up_and_end_when_it_speaks(
+    store: Store, nc: Client, broker: Broker
+) -> None:
+    await store.create("k", "d", "1")
+    start = asyncio.get_running_loop().time()
+    with broker.frozen():
+        # One after the other, as the calls of a run are served.
+        for call in (store.read, store.read, store.delete, store.read, store.read, store.delete):
+            with pytest.raises((UnavailableError, OutcomeUnknownError)):
+                await call("k")
+        with pytest.raises(UnavailableError):
+            await store.create("new", "d", "c")
+        with pytest.raises(UnavailableError):
+            await store.list()
+        assert asyncio.get_running_loop().time() - start < PATIENCE + 8 * 0.5
+
+    async def back() -> bool:
+        try:
+            return (await store.read("k")).content == "1"
+        except StoreError:
+            return False
+
+    await until(back, "the store answers again")
+    # From then on calls have their whole patience again.
+    broker.stop()
+    reading = asyncio.create_task(store.read("k"))
+    broker.start()
+    assert (await reading).content == "1"
 
 
 async def test_short_outage_is_not_even_noticed(store: Store, nc: Client, broker: Broker) -> None:

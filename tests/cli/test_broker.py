@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.broker import Broker, add_bucket, connected, run_broker
+from tests.support.broker import Broker, add_bucket, connected, put, run_broker
 
 from memory_sidecar.assemble import Arguments
 from memory_sidecar.cli.memory import opened
@@ -111,3 +111,64 @@ def test_doctor_and_the_broker(cli: Cli, bucket: tuple[str, ...], tmp_path: Path
         done = cli("list", *options)
         assert (done.status, done.out) == (78, "")
         assert says in done.err
+
+
+@pytest.mark.parametrize(
+    ("changes", "says", "command"),
+    [
+        (
+            {"storage": "memory"},
+            "is kept in memory",
+            "kv add {bucket}-2 --history=1 --max-value-size=69600 --storage=file",
+        ),
+        ({}, "has one replica", "nats --context local stream edit KV_{bucket} --replicas=3"),
+    ],
+)
+def test_doctor_tells_what_a_bucket_can_lose(
+    cli: Cli,
+    bucket: tuple[str, ...],
+    broker: Broker,
+    tmp_path: Path,
+    changes: dict[str, str],
+    says: str,
+    command: str,
+) -> None:
+    async def make() -> str:
+        async with connected(broker.url) as nc:
+            return await add_bucket(nc, **changes)
+
+    name = asyncio.run(make())
+    done = cli("doctor", "--json", *configured(tmp_path, "local", name))
+    assert done.status == 0  # it works: this is worth knowing, not wrong
+    notes = [
+        check for check in json.loads(done.out)["checks"] if check["check"] == "broker" and check["state"] == "note"
+    ]
+    assert len(notes) == 1
+    assert says in notes[0]["found"]
+    assert command.format(bucket=name) in notes[0]["mend"]
+
+
+def test_missing_permission_is_named_to_the_operator(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    publish = ["$JS.API.STREAM.INFO.KV_b", "$JS.API.STREAM.MSG.GET.KV_b"]
+    users = [
+        {"user": "admin", "password": "a"},
+        {"user": "agent", "password": "a", "permissions": {"publish": publish, "subscribe": "_INBOX.>"}},
+    ]
+    with run_broker(tmp_path / "b", config=f"authorization: {json.dumps({'users': users})}") as broker:
+
+        async def make() -> None:
+            async with connected(broker.url, user="admin", password="a") as nc:
+                await add_bucket(nc, "b")
+                await put(nc, "b", "bot.k", b"x")
+
+        asyncio.run(make())
+        contexts = tmp_path / "config" / "nats" / "context"
+        contexts.mkdir(parents=True)
+        (contexts / "local.json").write_text(json.dumps({"url": broker.url, "user": "agent", "password": "a"}))
+        monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+        options = configured(tmp_path, "local", "b")
+        for command in ("doctor", "list"):
+            done = cli(command, *options)
+            assert done.status == 1
+            assert "publish to $JS.API.CONSUMER.CREATE.KV_b.>" in done.out + done.err
+            assert "docs/jetstream.md" in done.out + done.err

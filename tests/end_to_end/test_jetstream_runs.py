@@ -1,6 +1,7 @@
 """Whole sidecars over one broker: two agents share a bucket, and a run outlives its process, an outage and a bucket."""
 
 import json
+import shutil
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -11,7 +12,7 @@ import pytest
 from tests.support.broker import Broker, add_bucket, connected, delete_bucket, put, run_broker, until
 from tests.support.collector import collector
 
-from memory_sidecar.harness import MemorySidecar, Run
+from memory_sidecar.harness import MemorySidecar, RequestRefusedError, Run
 
 pytestmark = pytest.mark.anyio
 
@@ -125,3 +126,22 @@ async def test_a_brokers_and_a_collectors_port_stay_open_together(
     assert operation["kind"] == 3  # a client of a server elsewhere
     assert operation["attributes"]["db.system.name"] == "jetstream"
     assert operation["attributes"]["db.namespace"] == call["attributes"]["memory_sidecar.location"] == "b"
+
+
+async def test_start_without_a_permission_names_the_subject_to_allow(
+    launch: dict[str, Any], broker: Broker, tmp_path: Path
+) -> None:
+    """The harness gets the operator's remedy, not the sentence that a model would get in a run."""
+    users = [{"user": "a", "password": "a", "permissions": {"publish": ["$JS.API.STREAM.INFO.>"]}}]
+    broker.stop()
+    with run_broker(tmp_path / "b2", config=f"authorization: {json.dumps({'users': users})}") as lesser:
+        shutil.rmtree(lesser.directory / "store", ignore_errors=True)
+        lesser.stop()
+        shutil.copytree(broker.directory / "store", lesser.directory / "store")
+        lesser.start()
+        context = tmp_path / "config" / "nats" / "context" / "production.json"
+        context.write_text(json.dumps({"url": lesser.url, "user": "a", "password": "a"}))
+        async with MemorySidecar.launch(**launch) as memory:
+            with pytest.raises(RequestRefusedError, match=r"publish to \$JS\.API\.STREAM\.MSG\.GET\.KV_b; allow that"):
+                async with memory.run("one"):
+                    pass

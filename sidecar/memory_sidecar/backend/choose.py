@@ -44,17 +44,20 @@ def backend_of(config: Config) -> str:
     return name
 
 
-def open_backend(config: Config, identity: str, base: str | None, *, read_only: bool = False) -> Running:
+def open_backend(
+    config: Config, identity: str, base: str | None, *, read_only: bool = False, locked: bool = False
+) -> Running:
     """Open the configured backend. `identity` names its default place; `base` is the store base, if any.
 
     With `read_only`, or where the configuration says so, a place that may only be read will do; only the reading
-    methods of the store may be used then.
+    methods of the store may be used then. `locked`: the process will give up its rights, and must be able to do with
+    those that remain from the start.
 
     Raises:
         BackendError: it cannot be used; the text is the remedy.
     """
     try:
-        return _OPEN[backend_of(config)](config, identity, base, read_only or config.memory.read_only)
+        return _OPEN[backend_of(config)](config, identity, base, read_only or config.memory.read_only, locked)
     except OptionsError as error:
         raise BackendError(str(error)) from error
 
@@ -93,7 +96,7 @@ def run_to_end(coroutine: Coroutine[Any, Any, Any]) -> Any:
     raise RuntimeError("this store needs an event loop")
 
 
-def _open_file(config: Config, identity: str, base: str | None, read_only: bool) -> Running:
+def _open_file(config: Config, identity: str, base: str | None, read_only: bool, _locked: bool) -> Running:
     from .file import FileOptions, open_file, resolve_directory
 
     options = decode_options(FileOptions, config.memory.options, "harness.memory.options")
@@ -116,12 +119,20 @@ def _describe_file(config: Config, identity: str | None, base: str | None) -> di
     }
 
 
-def _open_jetstream(config: Config, identity: str, _base: str | None, _read_only: bool) -> Running:
+def _open_jetstream(config: Config, identity: str, _base: str | None, _read_only: bool, locked: bool) -> Running:
+    from contextlib import suppress
+
+    from ..nats_client import load
+
+    with suppress(ImportError):  # told when it connects
+        load()  # before asyncio, which the next modules import
     from .broker_thread import BrokerThread
     from .jetstream import JetStreamOptions, open_jetstream
 
     options = decode_options(JetStreamOptions, config.memory.options, "harness.memory.options")
-    broker = BrokerThread(lambda: open_jetstream(options, identity=identity, context=config.nats_context))
+    broker = BrokerThread(
+        lambda: open_jetstream(options, identity=identity, context=config.nats_context, locked=locked)
+    )
     return Running(broker.opened, run_to_end, broker.begin, broker.close, ports=broker.ports)
 
 

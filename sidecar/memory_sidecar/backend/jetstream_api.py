@@ -9,6 +9,7 @@ either means for an operation is the store's business.
 import asyncio
 import base64
 import json
+from collections import deque
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from nats.aio.msg import Msg
 
 __all__ = [
+    "ATTEMPT_SECONDS",
     "CONFLICT",
     "NO_ROOM",
     "NO_STREAM",
@@ -28,6 +30,9 @@ __all__ = [
     "StreamInfo",
     "is_temporary",
 ]
+
+ATTEMPT_SECONDS: Final = 1.5
+"""One request. Short, because the answer to a lost one is to look and ask again."""
 
 NO_STREAM: Final = 10059
 _NO_MESSAGE: Final = 10037
@@ -46,21 +51,27 @@ _HEADER_LINE: Final = b"NATS/1.0"
 
 
 class RefusedError(Exception):
-    """The server answered with an error. `code` is HTTP-like, `error` the server's own number."""
+    """The server answered with an error. `code` is HTTP-like, `error` the server's own number.
 
-    def __init__(self, code: int, error: int, description: str) -> None:
+    `forbidden` is what a user is not permitted, as in "publish to SUBJECT"; empty for any other refusal.
+    """
+
+    def __init__(self, code: int, error: int, description: str, forbidden: str = "") -> None:
         self.code = code
         self.error = error
+        self.forbidden = forbidden
         super().__init__(f"JetStream refused: {description} ({error})")
 
 
 class NoAnswerError(Exception):
     """No answer came. `sent` is False only when the request surely reached no stream."""
 
-    def __init__(self, why: str, *, sent: bool, served: bool = True) -> None:
+    def __init__(self, why: str, *, sent: bool, served: bool = True, silent: bool = False) -> None:
         self.sent = sent
         self.served = served
         """False when the broker said that nobody serves this subject."""
+        self.silent = silent
+        """True when nothing at all was heard."""
         super().__init__(why)
 
 
@@ -76,6 +87,8 @@ class Message(NamedTuple):
     sequence: int
     headers: Mapping[str, str]
     data: bytes
+    time: str = ""
+    """When it was stored, to the nanosecond; only from `last` and `next`."""
 
 
 class StreamInfo(NamedTuple):
@@ -105,6 +118,16 @@ class Api:
         version = self._nc.connected_server_version
         return (version.major, version.minor) >= (2, 12)
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether the connection was closed for good."""
+        return self._nc.is_closed
+
+    @property
+    def connection(self) -> int:
+        """Another number each time the connection was made anew."""
+        return int(self._nc.stats["reconnects"])
+
     async def info(self, stream: str, timeout: float, *, subjects: str | None = None) -> StreamInfo:
         """The stream's configuration and state; with `subjects`, also which subjects matching it exist."""
         found: set[str] = set()
@@ -127,12 +150,17 @@ class Api:
         )
 
     async def last(self, stream: str, subject: str, timeout: float) -> Message | None:
-        """The newest message whose subject matches, as the stream's leader has it. None if there is none.
+        """The newest message whose subject matches, as the stream's leader has it. None if there is none."""
+        return await self._message(stream, {"last_by_subj": subject}, timeout)
 
-        Never a direct get: any member answers that one, also one that lags.
-        """
+    async def next(self, stream: str, subject: str, sequence: int, timeout: float) -> Message | None:
+        """The first message at `sequence` or after whose subject matches, as the stream's leader has it."""
+        return await self._message(stream, {"seq": sequence, "next_by_subj": subject}, timeout)
+
+    async def _message(self, stream: str, wanted: Mapping[str, Any], timeout: float) -> Message | None:
+        # Never a direct get: any member answers that one, also one that lags.
         try:
-            answer = await self._call(f"STREAM.MSG.GET.{stream}", {"last_by_subj": subject}, timeout)
+            answer = await self._call(f"STREAM.MSG.GET.{stream}", wanted, timeout)
         except RefusedError as error:
             if error.error == _NO_MESSAGE:
                 return None
@@ -143,6 +171,7 @@ class Api:
             int(found["seq"]),
             _headers(base64.b64decode(found.get("hdrs") or "")),
             base64.b64decode(found.get("data") or ""),
+            str(found["time"]),
         )
 
     async def publish(self, subject: str, data: bytes, headers: Mapping[str, str], timeout: float) -> int:
@@ -156,7 +185,7 @@ class Api:
 
     @asynccontextmanager
     async def consumer(
-        self, stream: str, name: str, filters: Sequence[str], *, headers_only: bool, timeout: float
+        self, stream: str, name: str, filters: Sequence[str], *, headers_only: bool, batch: int, timeout: float
     ) -> AsyncIterator["Puller"]:
         """An ephemeral consumer of the last message of each matching subject, gone when the block ends."""
         config: dict[str, Any] = {
@@ -176,7 +205,7 @@ class Api:
             create += "." + filters[0]
         else:
             config["filter_subjects"] = list(filters)
-        puller = Puller(self._nc, f"{self._prefix}.CONSUMER.MSG.NEXT.{stream}.{name}")
+        puller = Puller(self, self._nc, f"{self._prefix}.CONSUMER.MSG.NEXT.{stream}.{name}", batch)
         try:
             await self._call(create, {"stream_name": stream, "config": config}, timeout)
             await puller.start()
@@ -205,7 +234,7 @@ class Api:
         deadline = loop.time() + timeout
         while not nc.is_connected:
             if nc.is_closed or loop.time() >= deadline:
-                raise NoAnswerError("not connected", sent=False)
+                raise NoAnswerError("not connected", sent=False, silent=True)
             await asyncio.sleep(_POLL_SECONDS)
         earlier = nc.last_error
         try:
@@ -226,18 +255,35 @@ class Api:
         ) as error:
             raise NoAnswerError(str(error), sent=False) from error
         except (nats.errors.Error, TimeoutError, OSError) as error:
-            latest = nc.last_error
-            if latest is not None and self._forbids(latest, None if latest is earlier else subject):
-                raise RefusedError(403, 0, "no permission") from error
-            raise NoAnswerError("timed out", sent=True) from error
+            self.check_permitted(subject, earlier, error)
+            raise NoAnswerError("timed out", sent=True, silent=True) from error
 
-    def _forbids(self, error: BaseException, subject: str | None) -> bool:
-        """Whether the broker said that this request, or hearing any answer, is not permitted."""
-        text = str(error).lower()
-        if "permissions violation for subscription" in text:
-            # Said once, when the library subscribes before its first request; the error stays.
-            return self._nc.new_inbox().rpartition(".")[0].lower() in text
-        return subject is not None and "permissions violation" in text and subject.lower() in text
+    def check_permitted(self, subject: str, earlier: Exception | None, cause: BaseException) -> None:
+        """Raise `RefusedError` if the broker said that this request, or hearing any answer, is not permitted.
+
+        `earlier` is the last error that was known before the request. Such a refusal comes by itself, not as an answer.
+        """
+        latest = self._nc.last_error
+        text = str(latest).lower()
+        if "permissions violation" not in text:
+            return
+        inbox = self._nc.new_inbox().rpartition(".")[0]
+        # Said once, when the library subscribes before its first request; the error stays.
+        if "permissions violation for subscription" in text and inbox.lower() in text:
+            forbidden = f"subscribe to {inbox}.>"
+        elif latest is not earlier and subject.lower() in text:
+            forbidden = f"publish to {_as_granted(subject)}"
+        else:
+            return
+        raise RefusedError(403, 0, f"no permission to {forbidden}", forbidden) from cause
+
+
+def _as_granted(subject: str) -> str:
+    """The subject that a permission names: without what differs from one listing to the next."""
+    head, consumer, rest = subject.partition(".CONSUMER.")
+    tokens = rest.split(".")
+    count = 3 if tokens[0] == "MSG" else 2
+    return f"{head}{consumer}{'.'.join(tokens[:count])}.>" if consumer else subject
 
 
 _running: Final[set["asyncio.Task[None]"]] = set()
@@ -245,20 +291,28 @@ _running: Final[set["asyncio.Task[None]"]] = set()
 
 
 class Puller:
-    """Pulls what a consumer has, a batch at a time: the client's memory is bounded by one batch."""
+    """Pulls what a consumer has, in batches. Two are under way, so that the broker never waits for the client; that
+    bounds the client's memory."""
 
-    def __init__(self, nc: "Client", subject: str) -> None:
+    def __init__(self, api: Api, nc: "Client", subject: str, batch: int) -> None:
+        self._api = api
         self._nc = nc
         self._subject = subject
+        self._earlier = nc.last_error
+        self._batch = batch
         self._inbox = nc.new_inbox()
-        self._queue: asyncio.Queue[Msg] = asyncio.Queue()
         self._subscription: Any = None
+        self._under_way = 0
+        self._arrived: deque[Msg] = deque()
+        self._more: asyncio.Future[None] | None = None
 
     async def start(self) -> None:
         import nats.errors
 
         async def arrived(message: "Msg") -> None:
-            self._queue.put_nowait(message)
+            self._arrived.append(message)
+            if self._more is not None and not self._more.done():
+                self._more.set_result(None)
 
         try:
             self._subscription = await self._nc.subscribe(self._inbox, cb=arrived)
@@ -272,34 +326,42 @@ class Puller:
             with suppress(nats.errors.Error):
                 await self._subscription.unsubscribe()
 
-    async def pull(self, batch: int, timeout: float) -> list[Message]:
-        """At most `batch` messages that are there now; fewer if there are no more."""
+    async def pull(self, timeout: float) -> list[Message]:
+        """The next batch; fewer if there are no more. `timeout` is for each wait in between."""
         import nats.errors
 
         try:
-            await self._nc.publish(
-                self._subject, json.dumps({"batch": batch, "no_wait": True}).encode(), reply=self._inbox
-            )
+            while self._under_way < 2:
+                request = json.dumps({"batch": self._batch, "no_wait": True}).encode()
+                await self._nc.publish(self._subject, request, reply=self._inbox)
+                self._under_way += 1
         except nats.errors.Error as error:
             raise NoAnswerError(str(error), sent=False) from error
         found: list[Message] = []
-        while len(found) < batch:
-            try:
-                async with asyncio.timeout(timeout):
-                    message = await self._queue.get()
-            except TimeoutError as error:
-                raise NoAnswerError("timed out", sent=True) from error
-            headers = message.headers or {}
+        while len(found) < self._batch:
+            if not self._arrived:
+                self._more = asyncio.get_running_loop().create_future()
+                await asyncio.wait({self._more}, timeout=timeout)
+                if not self._arrived:
+                    silence = NoAnswerError("timed out", sent=True, silent=True)
+                    self._api.check_permitted(self._subject, self._earlier, silence)
+                    raise silence
+            message = self._arrived.popleft()
             # Told by the subject, not by the header alone: a stored message may carry any header.
             if message.subject == self._inbox:
-                if headers.get("Status") in ("404", "408"):
+                if (message.headers or {}).get("Status") in ("404", "408"):
                     break
                 raise NoAnswerError("the consumer went away", sent=True)
-            # $JS.ACK.<stream>.<consumer>.<tries>.<stream sequence>..., or with domain and account after ACK.
-            tokens = message.reply.split(".")
-            sequence = int(tokens[5] if len(tokens) == 9 else tokens[7])
-            found.append(Message(message.subject, sequence, headers, message.data))
+            found.append(_delivered(message))
+        self._under_way -= 1
         return found
+
+
+def _delivered(message: "Msg") -> Message:
+    # $JS.ACK.<stream>.<consumer>.<tries>.<stream sequence>..., or with domain and account after ACK.
+    tokens = message.reply.split(".")
+    sequence = int(tokens[5] if len(tokens) == 9 else tokens[7])
+    return Message(message.subject, sequence, message.headers or {}, message.data)
 
 
 def _answer(message: "Msg") -> dict[str, Any]:

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 from .. import files
 from ..assemble import Arguments, default_journal_dir, settle
-from ..backend.choose import Running, backend_of, describe, open_backend
+from ..backend.choose import Running, backend_of, check, describe, open_backend
 from ..backend.opened import BackendError
 from ..config import Config
 from ..lockdown import available
@@ -99,7 +99,7 @@ def _all(options: Mapping[str, str | None], run_id: str | None) -> Checks:
     yield from _journals(given, run_id)
 
 
-def _wrong(check: str, error: Exception) -> _Check:
+def _wrong(check: str, error: Exception | str) -> _Check:
     """A refusal's own text: what is wrong; what to do."""
     found, _, mend = str(error).rpartition("; ")
     return _Check(check, "wrong", found or mend, mend if found else "")
@@ -183,11 +183,14 @@ def _store(given: Arguments, config: Config, identity: str | None, backend: str)
         yield from _strays(directory)
     name = "store" if backend == "file" else "broker"
     try:
-        running = open_backend(config, identity or "", given.store_dir, read_only=True)
+        running = open_backend(config, identity or "", given.store_dir, read_only=True, locked=True)
+        durability = check(config, identity or "", given.store_dir)[0].get("may_be_lost", [])
     except BackendError as error:
         yield _wrong(name, error)
         return
     yield from _notes(running, name, directory)
+    for what in durability:
+        yield _wrong(name, what)._replace(state="note")
 
 
 def _notes(running: Running, name: str, directory: str | None) -> Checks:
@@ -206,7 +209,7 @@ def _notes(running: Running, name: str, directory: str | None) -> Checks:
                 unreadable.append(why_unreadable(directory, item.key, error))
     except StoreError as error:
         cause = f" ({error.__cause__})" if isinstance(error.__cause__, OSError) else ""
-        yield _Check(name, "wrong", f"{error}{cause}", "see the other lines, and the log of the harness")
+        yield _wrong(name, error.remedy or f"{error}{cause}; see the other lines, and the log of the harness")
         return
     finally:
         running.close()

@@ -161,6 +161,8 @@ def _explained(error: Exception) -> tuple[str, int]:
             return str(error), error.status
         case StartError() | BackendError():
             return str(error), EX_CONFIG
+        case StoreError() if error.remedy:
+            return error.remedy, EX_FOUND
         case StoreError():
             return f"{error}\nmemory-sidecar doctor, with the same options, looks for the cause", EX_FOUND
         case OSError():

@@ -1,7 +1,7 @@
 """Every way a store can refuse. A message here may be shown to a model as it is.
 
 So each says in one sentence what is wrong and in one what to do, and none carries a path, a credential or a
-traceback: the cause is chained for the operator's log, never put into the text.
+traceback: the cause is chained for the operator's log, and what an operator must mend is kept beside the text.
 """
 
 from typing import ClassVar, Literal
@@ -23,6 +23,8 @@ class StoreError(Exception):
     """A store refused or failed. `code` is a stable word for telemetry; the text is for the model."""
 
     code: ClassVar[str] = "error"
+    remedy: str = ""
+    """What is wrong and what mends it, for the operator and never for a model; empty where the text says all."""
 
 
 class InvalidError(StoreError):

@@ -7,6 +7,7 @@ block, an event loop would bring sockets and a TLS library into a process that m
 launch time.
 """
 
+import gc
 import os
 import select
 import signal
@@ -128,6 +129,8 @@ def serve(source: int, sink: int, parent: Parent, token: str | None, service: Se
     `token` is the launch ticket's, or None if it could not be used: then every client is refused. A `StartError`
     in place of a service is what the holder of the ticket is answered.
     """
+    gc.freeze()  # what was loaded stays: nobody need look at it again
+    gc.enable()
     return _Session(source, sink, parent, token, service).serve()
 
 
@@ -400,7 +403,7 @@ class _Session:
             opened = self._open_default_run(service, call) if service.named or wants_default_run(params) else {}
         except (StartError, JournalError, RunRefusedError, StoreError) as error:
             log.error("cannot start", reason=error, cause=_cause(error))
-            self._turn_away(call, "refused", m.Error(m.REFUSED, str(error)))
+            self._turn_away(call, "refused", m.Error(m.REFUSED, _remedy(error)))
             self._end(EX_CONFIG)
             return {}
         self._phase = Phase.READY
@@ -474,7 +477,7 @@ class _Session:
                 self._has_ended(lane, run, "suspended")
             self._forget(name, lane)
             if isinstance(error, StoreError):
-                raise m.Error(m.REFUSED, str(error)) from error
+                raise m.Error(m.REFUSED, _remedy(error)) from error
             raise
         setting = self._started.setting
         info = setting.store.info()
@@ -601,6 +604,11 @@ def _client(params: dict[str, Any]) -> str | None:
 
 def _cause(error: BaseException) -> str | None:
     return None if error.__cause__ is None else log.problem(error.__cause__)
+
+
+def _remedy(error: BaseException) -> str:
+    """What the harness is told that a run cannot start for. No model sees it."""
+    return (error.remedy if isinstance(error, StoreError) else "") or str(error)
 
 
 def _run_id(value: object) -> str:
