@@ -435,7 +435,7 @@ async def test_inbox_prefix(home: Path, tmp_path: Path, capfd: pytest.CaptureFix
 async def test_names_are_looked_up_over_tcp_only_for_a_process_that_will_be_locked(
     home: Path, monkeypatch: pytest.MonkeyPatch, locked: bool
 ) -> None:
-    monkeypatch.delenv("RES_OPTIONS", raising=False)
+    monkeypatch.setenv("RES_OPTIONS", "")  # and so restored afterwards
     monkeypatch.setattr(socket, "getaddrinfo", _no_such_name)
     with pytest.raises(ContextError, match=r"host name of the broker .* cannot be looked up; check its url") as told:
         await nats_context.connect(of(url="nats://broker.invalid:4222"), locked=locked)
