@@ -444,7 +444,7 @@ def test_what_the_command_can_mend_names_the_context_to_edit(text: bytes) -> Non
 async def test_names_are_looked_up_over_tcp_only_for_a_process_that_will_be_locked(
     home: Path, monkeypatch: pytest.MonkeyPatch, locked: bool
 ) -> None:
-    monkeypatch.delenv("RES_OPTIONS", raising=False)
+    monkeypatch.setenv("RES_OPTIONS", "")  # and so restored afterwards
     monkeypatch.setattr(socket, "getaddrinfo", _no_such_name)
     with pytest.raises(ContextError, match=r"host name of the broker .* cannot be looked up; check its url") as told:
         await nats_context.connect(of(url="nats://broker.invalid:4222"), locked=locked)
