@@ -217,6 +217,9 @@ def test_try_leaves_no_scratch_memory_behind(tmp_path: Path) -> None:
         assert scratch.is_dir()
         while process.stdout.readline().split()[:1] != ["KEY"]:
             pass
+        # A signal in the instant before it waits would be noticed with the next line only.
+        waiting = Path(f"/proc/{process.pid}/syscall")
+        until(lambda: waiting.read_text().startswith("0 0x0 "), "it waits for a line")
         process.terminate()
         err = process.stderr.read() if process.stderr else ""
     assert process.returncode == 143, err

@@ -181,9 +181,9 @@ def test_control_a_sidecar_that_knows_no_remedy_is_caught(tmp_path: Path, tally:
         """
 import memory_sidecar.files as files
 permitted, calls = files.is_permitted, []
-def shut(path):
+def shut(path, **how):
     calls.append(path)
-    return len(calls) <= 2 and permitted(path)
+    return len(calls) <= 2 and permitted(path, **how)
 files.is_permitted = shut
 """,
     )
