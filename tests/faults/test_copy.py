@@ -27,7 +27,7 @@ from tests.support.tally import Tally
 from memory_sidecar import files
 from memory_sidecar.backend.choose import run_to_end
 from memory_sidecar.backend.file import FileOptions, open_file
-from memory_sidecar.cli import main, transfer
+from memory_sidecar.cli import copying, main
 from memory_sidecar.store.contract import Entry
 
 from . import tracer
@@ -301,22 +301,22 @@ class BucketCopy:
 @pytest.mark.parametrize("kills", [1, pytest.param(60, marks=pytest.mark.long)])
 def test_killed_while_it_copies_to_a_bucket(kills: int, broker: Broker, tmp_path: Path, tally: Tally) -> None:
     """At a moment of chance, since a broker's client has threads and timers: the kernel's calls cannot be counted."""
-    copying = BucketCopy(tmp_path, broker)
+    bucket = BucketCopy(tmp_path, broker)
     chance = random.Random(kills)
     wrong: list[str] = []
-    copying.new_bucket()
+    bucket.new_bucket()
     begun = time.monotonic()
-    copying.copy("from.yaml", "bucket.yaml")
+    bucket.copy("from.yaml", "bucket.yaml")
     whole = time.monotonic() - begun
     done = 0
     while done < kills:
-        copying.new_bucket()
-        status, _ = copying.copy("from.yaml", "bucket.yaml", kill_after=chance.uniform(0.3, 0.95) * whole)
+        bucket.new_bucket()
+        status, _ = bucket.copy("from.yaml", "bucket.yaml", kill_after=chance.uniform(0.3, 0.95) * whole)
         done += status == -9
-        torn = [key for key, note in copying.stored().items() if note != copying.notes[key]]
+        torn = [key for key, note in bucket.stored().items() if note != bucket.notes[key]]
         wrong += [f"{key} is not whole" for key in torn]
-        if (again := copying.copy("from.yaml", "bucket.yaml"))[0] != 0 or copying.stored() != copying.notes:
+        if (again := bucket.copy("from.yaml", "bucket.yaml"))[0] != 0 or bucket.stored() != bucket.notes:
             wrong.append(f"run again it does not complete: {again}")
-        if not copying.source_is_untouched:
+        if not bucket.source_is_untouched:
             wrong.append("the source was touched")
     tally("copy to a bucket", "SIGKILL at some moment", done, wrong)
