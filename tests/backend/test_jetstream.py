@@ -24,6 +24,7 @@ from tests.support.broker import (
     until,
 )
 
+from memory_sidecar.backend import jetstream_store
 from memory_sidecar.backend.jetstream import JetStreamOptions, bind, nesting
 from memory_sidecar.backend.jetstream_message import Attempt, Document
 from memory_sidecar.backend.opened import BackendError, Opened
@@ -588,6 +589,23 @@ async def test_capacity_counts_live_entries_of_this_prefix(store: Store, nc: Cli
     await store.update("f3", "d", "an overwrite needs no room", scope=scope)
     await store.delete("f4")
     await store.create("more", "d", "c")
+
+
+async def test_only_creates_that_met_near_the_limit_wait_for_each_other(
+    store: Store, nc: Client, bucket: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def never(seconds: float) -> None:
+        raise AssertionError(f"it waits {seconds} s")
+
+    await store.create("note", "d", "c")
+    with monkeypatch.context() as patched:
+        patched.setattr(jetstream_store.asyncio, "sleep", never)
+        await store.delete("note")
+        await store.create("note", "d", "over the mark of a deletion")
+        with pytest.raises(KeyExistsError):
+            await store.create("note", "d", "taken")
+    await fill(nc, bucket, "agent", MAX_ENTRIES - 10)
+    await asyncio.gather(*(store.create(f"racing{number}", "d", "c") for number in range(8)))
 
 
 async def test_capacity_is_exact_among_racing_writers(nc: Client, bucket: str, broker: Broker) -> None:

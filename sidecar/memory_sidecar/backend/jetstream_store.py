@@ -204,8 +204,9 @@ class JetStreamStore:
             if revision is not None:
                 return revision
             _in_time(deadline)
-            # Close to the limit all creates of the prefix meet; those that met must not meet again at once.
-            await asyncio.sleep(random.uniform(0, 0.05))  # noqa: S311 - spreads load, guards nothing
+            if guard is not None:
+                # Close to the limit all creates of the prefix meet; those that met must not meet again at once.
+                await asyncio.sleep(random.uniform(0, 0.05))  # noqa: S311 - spreads load, guards nothing
             expected = free_at(await self._last(self._root + key, deadline))
 
     async def _count(self, key: str, deadline: float) -> tuple[int | None, int | None]:
