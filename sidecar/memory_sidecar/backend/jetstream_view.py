@@ -35,6 +35,9 @@ LIST_SECONDS: Final = 20.0
 BATCH: Final = 64
 """Messages a pass pulls at once. Two batches are under way: at most 9 MB in memory."""
 
+PATIENCE: Final = 8
+"""Batches without a message. The waits after them double, and come to half a second."""
+
 FILTERS: Final = 128
 """Keys that are asked for by name. With more of them, all are looked at."""
 
@@ -235,7 +238,7 @@ class View:
         passed = 0
         now = asyncio.get_running_loop().time
         give_up = now() + LIST_SECONDS
-        patience = 10
+        silent = 0
         async with self._api.consumer(
             self._stream,
             "memory-" + secrets.token_hex(8),
@@ -251,9 +254,10 @@ class View:
                     missing.discard(message.subject)
                     passed = max(passed, message.sequence)
                 if not messages:
-                    patience -= 1
-                    await asyncio.sleep(0.05)
-                if patience == 0 or now() > give_up:
+                    # A consumer just made may say so for an instant, one on a member that lags for longer.
+                    silent += 1
+                    await asyncio.sleep(0.001 * 2**silent)
+                if silent == PATIENCE or now() > give_up:
                     # Lagging, or what it waits for was purged meanwhile: the caller begins anew.
                     raise NoAnswerError("the listing is not complete", sent=True)
         return found
