@@ -307,6 +307,28 @@ def test_a_note_that_may_not_be_read_is_listed_and_left(notes: Path, store: Stor
     assert run(store.read("closed")) == Entry("words", "text")
 
 
+def test_a_bad_block_under_one_note_hides_no_other(notes: Path, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    run(store.create("bad", "words", "text"))
+    run(store.create("good", "words", "text"))
+    really = files.open_with_status
+
+    def on_a_bad_block(name: str, *where: Any) -> tuple[int, os.stat_result] | None:
+        opened = really(name, *where)
+        if opened is not None and name == "bad.md":
+            unreadable = os.open("/proc/self/mem", os.O_RDONLY)  # whose first page reads as EIO
+            os.dup2(unreadable, opened[0])
+            os.close(unreadable)
+        return opened
+
+    monkeypatch.setattr(files, "open_with_status", on_a_bad_block)
+    assert run(store.list()) == [Item("bad", UNREADABLE), Item("good", "words")]
+    with pytest.raises(UnavailableError) as told:
+        run(store.read("bad"))
+    assert "/" not in str(told.value)
+    monkeypatch.undo()
+    assert run(store.list()) == [Item("bad", "words"), Item("good", "words")]
+
+
 def test_a_directory_that_may_not_be_used_is_said_without_its_path(notes: Path) -> None:
     (output,) = run_python(WORKER, [["forbidden_later", notes, "key"]])
     for result in json.loads(output).values():

@@ -123,6 +123,10 @@ class FileStore:
                     description = self._description(directory, name, now, seen)
                 except UnreadableError:
                     description = UNREADABLE
+                except OSError as error:
+                    if error.errno != errno.EIO:
+                        raise
+                    description = UNREADABLE  # a bad block under one note must not hide the others
                 if description is not None:
                     items.append(Item(name.removesuffix(_SUFFIX), description))
             self._seen = seen
