@@ -30,7 +30,7 @@ faults: $(VENV)/.dev ## kill, fail, fill the disk and cut the power at every sys
 fuzz: $(VENV)/.fuzz ## a million coverage-guided inputs for every reader of untrusted bytes; prints the counts (Linux)
 	$(BIN)/python -m fuzz $(if $(RUNS),--runs $(RUNS))
 
-bench: $(BENCH)/.ready bench/peers/node_modules/.ready ## measure beside other memories: speed, memory, races (about 15 minutes)
+bench: $(BENCH)/.ready bench/peers/node_modules/.ready ## measure beside other memories: speed, memory, races (about 8 minutes)
 	$(BENCH)/bin/python -m bench
 
 bench-quick: $(BENCH)/.ready bench/peers/node_modules/.ready ## the same in two minutes, with fewer cases and rounds

@@ -76,7 +76,7 @@ def test_closing_ends_everything_even_a_call_under_way(running: Running, broker:
     store, drive = running.opened.store, running.drive
     drive(store.create("k", "d", "c"))
     with broker.frozen(), ThreadPoolExecutor(1) as thread:
-        waiting = thread.submit(lambda: drive(store.update("k", "d", "x", scope=Scope({"k": "1"}))))
+        waiting = thread.submit(lambda: drive(store.update("k", "d", "x", scope=Scope({"k": f"1@{'x' * 22}"}))))
         time.sleep(0.2)
         start = time.monotonic()
         running.close()

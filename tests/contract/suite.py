@@ -662,7 +662,7 @@ class StoreContract:
 
     async def test_a_backing_store_out_of_reach_is_said_plainly_and_without_a_path(self, subject: Subject) -> None:
         store = await subject.unreachable()
-        scope = Scope({"key": "1"})
+        scope = Scope({"key": f"1@{'x' * 22}"})
         for call in (store.list, lambda: store.read("key", scope=scope)):
             with pytest.raises(UnavailableError) as failed:
                 await call()

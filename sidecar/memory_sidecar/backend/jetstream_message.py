@@ -4,6 +4,7 @@ The document is the truth, as in a file. Two headers of ours stand beside it, wh
 need not write: one names the write, the other repeats the description so that listings leave bodies at the broker.
 """
 
+import re
 import secrets
 from typing import Final
 
@@ -12,7 +13,17 @@ from ..store.errors import UnreadableError
 from ..store.rules import MAX_DESCRIPTION, MAX_ENTRY_BYTES, one_line, validate_write
 from .jetstream_api import Message
 
-__all__ = ["MARKER", "WRITE", "Attempt", "Document", "described", "described_by_header", "free_at", "is_value"]
+__all__ = [
+    "MARKER",
+    "WRITE",
+    "Attempt",
+    "Document",
+    "described",
+    "described_by_header",
+    "free_at",
+    "is_value",
+    "revision_of",
+]
 
 _OPERATION: Final = "KV-Operation"
 _MARKER_REASON: Final = "Nats-Marker-Reason"
@@ -21,6 +32,7 @@ _EXPECTED_OF: Final = "Nats-Expected-Last-Subject-Sequence-Subject"
 WRITE: Final = "Memory-Write"
 """Our own header: names one write, so that its writer knows it again when the confirmation is lost. Not
 `Nats-Msg-Id`, whose deduplication depends on a window that the operator sets."""
+_WRITE_NAME: Final = re.compile(r"[A-Za-z0-9_-]{16,64}")
 _DESCRIPTION: Final = "Memory-Description"
 """Our own header: lets a listing leave bodies at the broker. The document stays the truth; what other programs
 write has no such header and is read in full."""
@@ -65,6 +77,10 @@ class Attempt:
         """Whether some attempt may have been applied without our hearing of it."""
         self.begun = begun
 
+    def revision(self, sequence: int) -> str:
+        """What `revision_of` tells of the message, once it is stored at `sequence`."""
+        return f"{sequence}@{self.write}"
+
     def headers(self, root: str, guard: int | None) -> dict[str, str]:
         if guard is None:
             return {WRITE: self.write, _EXPECTED: str(self.expected)}
@@ -85,6 +101,15 @@ class Attempt:
 def is_value(message: Message) -> bool:
     """Whether a note is stored here, and not the mark of a deletion."""
     return _OPERATION not in message.headers and _MARKER_REASON not in message.headers
+
+
+def revision_of(message: Message) -> str:
+    """The sequence, and what no other message of that sequence has: the name of the write, else when it was stored.
+
+    The second is for what other programs write. A broker that gave a sequence twice stored at two moments.
+    """
+    write = message.headers.get(WRITE, "")
+    return f"{message.sequence}@{write if _WRITE_NAME.fullmatch(write) else message.time}"
 
 
 def free_at(message: Message | None) -> int | None:

@@ -39,7 +39,7 @@ from .jetstream_api import (
     StreamInfo,
     is_temporary,
 )
-from .jetstream_message import MARKER, WRITE, Attempt, Document, free_at, is_value
+from .jetstream_message import MARKER, WRITE, Attempt, Document, free_at, is_value, revision_of
 from .jetstream_view import View
 
 __all__ = ["CALL_SECONDS", "JetStreamStore", "not_permitted"]
@@ -60,7 +60,7 @@ of the stream is taken for one that was never given."""
 UNGUARDED: Final = 64
 """Creates that may be under way at once without ever exceeding the capacity. See `JetStreamStore.create`."""
 
-_REVISION: Final = re.compile(r"([1-9][0-9]{0,19})(?:@(.{1,64}))?")
+_REVISION: Final = re.compile(r"([1-9][0-9]{0,19})@.{1,64}")
 
 _AWAY: Final = (
     "The memory store cannot be reached now. Nothing was changed. Try again in a little while, or go on without memory."
@@ -70,10 +70,11 @@ _AWAY: Final = (
 class JetStreamStore:
     """The `Store` over one prefix of one bucket. Any number of calls may run at once on the connection's loop.
 
-    A revision is the sequence of the value's message. Sequences mean nothing in a bucket that was deleted and made
-    again, so every update first asks the leader when the bucket was made. A revision of an earlier bucket counts as
-    changed; one earned in the new bucket carries its time of creation. What remains open is a bucket deleted, made
-    and filled anew, with the same key at the same sequence, between that answer and the write that follows it.
+    A revision names one message: its sequence, and what tells it from any other that ever had that sequence
+    (`revision_of`). For sequences are given again in a bucket that was deleted and made again, and by a broker that
+    lost its last writes in a power cut. So every update first looks whether the leader holds that very message; that
+    nothing replaces it from then on, the broker checks by the sequence. What remains open is a loss of writes, and a
+    new value at the same sequence, between the two.
     """
 
     def __init__(self, api: Api, bucket: str, prefix: str, *, created: str, blind: bool = False) -> None:
@@ -83,8 +84,6 @@ class JetStreamStore:
         self._root = f"$KV.{bucket}." + (f"{prefix}." if prefix else "")
         self._view = View(api, self._stream, self._root)
         self._blind = blind
-        self._born = created
-        """When the bucket that the fingerprint stands for was made."""
         self._created = created
         """When the bucket now in place was made, as last seen."""
         self._newest = 0
@@ -101,7 +100,6 @@ class JetStreamStore:
 
     async def read(self, key: str, *, scope: Scope | None = None) -> Entry:
         validate_key(key)
-        created = self._created
         message = await self._last(self._root + key, await self._deadline())
         if message is None or not is_value(message):
             if scope is not None and scope.revision(key) is not None:
@@ -109,7 +107,7 @@ class JetStreamStore:
             raise KeyNotFoundError
         entry = parse(message.data)
         if scope is not None:
-            scope.grant(key, self._revision(message.sequence, created), "read")
+            scope.grant(key, revision_of(message), "read")
         return entry
 
     async def create(self, key: str, description: str, content: str, *, scope: Scope | None = None) -> None:
@@ -137,7 +135,7 @@ class JetStreamStore:
                 held = scope.revision(key) if scope is not None else None
                 if held is None:
                     raise StaleError("not_read")
-                expected = await self._expected(held, deadline)
+                expected = await self._expected(key, held, deadline)
                 swapped = None if expected is None else await self._swap(key, document, expected, deadline)
                 if swapped is None:
                     raise StaleError("changed")
@@ -156,7 +154,7 @@ class JetStreamStore:
                     break
                 parse(message.data)
                 if await self._swap(key, MARKER, message.sequence, deadline) is not None:
-                    removed = self._revision(message.sequence, self._created)
+                    removed = revision_of(message)
                 else:
                     _in_time(deadline)
         if scope is not None and removed is not None:
@@ -169,25 +167,33 @@ class JetStreamStore:
         """As `store.contract.Removing` promises."""
         validate_key(key)
         deadline = await self._deadline()
-        expected = await self._expected(revision, deadline)
+        expected = await self._expected(key, revision, deadline)
+        if expected is None:
+            return False
         message = await self._last(self._root + key, deadline)
-        if expected is None or message is None or not is_value(message) or message.sequence != expected:
+        if message is None or message.sequence != expected:
             return False
         parse(message.data)
         return await self._swap(key, MARKER, expected, deadline) is not None
 
     # Authority
 
-    def _revision(self, sequence: int, created: str) -> str:
-        return str(sequence) if created == self._born else f"{sequence}@{created}"
-
-    async def _expected(self, revision: str, deadline: float) -> int | None:
-        """The sequence that `revision` stands for; None if it is of another bucket than the one in place."""
+    async def _expected(self, key: str, revision: str, deadline: float) -> int | None:
+        """The sequence of the message that `revision` names; None if that is not the key's last one any more."""
         found = _REVISION.fullmatch(revision)
-        await self._info(deadline)
-        if found is None or (found[2] or self._born) != self._created:
+        if found is None:
             return None
-        return int(found[1])
+        begun, created = _now(), self._created
+        last = await self._last(self._root + key, deadline)
+        while last is None or last.sequence < int(found[1]):
+            # Gone, or else the leader has not caught up yet: its word counts once it has come that far.
+            info = await self._info(deadline)
+            behind = info.created == created and info.last_sequence < int(found[1])
+            last = await self._last(self._root + key, deadline)
+            if not behind or _now() >= begun + LAG_SECONDS:
+                break
+            await asyncio.sleep(0.1)
+        return last.sequence if last is not None and revision_of(last) == revision else None
 
     # Writing
 
@@ -260,7 +266,7 @@ class JetStreamStore:
             headers = document.headers | attempt.headers(self._root, guard)
             try:
                 sequence = await self._api.publish(attempt.subject, document.data, headers, _left(deadline))
-                return self._revision(sequence, attempt.created)
+                return attempt.revision(sequence)
             except NoAnswerError as error:
                 attempt.unsure |= error.sent
                 failure: Exception = error
@@ -273,7 +279,7 @@ class JetStreamStore:
                         raise (OutcomeUnknownError() if attempt.unsure else _refusal(error)) from error
             applied_at = await self._look(attempt, deadline)
             if applied_at is not None:
-                return self._revision(applied_at, attempt.created) if applied_at else None
+                return attempt.revision(applied_at) if applied_at else None
             if guard is not None and isinstance(failure, RefusedError):
                 newest = await self._last(self._root + ">", deadline)
                 if newest is None or newest.sequence != guard:
