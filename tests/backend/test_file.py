@@ -430,7 +430,7 @@ def line(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("links", "rounds"), [("yes", 300), ("no", 300), pytest.param("yes", 3000, marks=pytest.mark.long)]
+    ("links", "rounds"), [("yes", 300), ("no", 300), pytest.param("yes", 1000, marks=pytest.mark.long)]
 )
 def test_two_processes_racing_to_create_one_key(notes: Path, line: Path, links: str, rounds: int) -> None:
     outputs = run_python(WORKER, [["create", notes, line, me, 2, rounds, links] for me in range(2)])

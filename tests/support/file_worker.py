@@ -68,7 +68,7 @@ def create(directory: str, line: str, me: str, count: str, rounds: str, links: s
     meeting = Line(line, int(me), int(count))
     said = []
     for number in range(int(rounds)):
-        key = f"k{number % 1000}"
+        key = f"k{number}"
         meeting.wait()
         result = _call(
             "memory_write",
