@@ -8,7 +8,7 @@ import os
 import socket
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,18 +23,27 @@ def handing(place: Path, build: Callable[[str], Any]) -> Iterator[Callable[[str]
         listener.bind(path)
         listener.listen(64)
 
+        threads: list[threading.Thread] = []
+
         def accept() -> None:
-            while True:
-                connection, _ = listener.accept()
-                threading.Thread(target=take, args=(connection,), daemon=True).start()
+            with suppress(OSError):  # it is shut down
+                while True:
+                    connection, _ = listener.accept()
+                    threads.append(threading.Thread(target=take, args=(connection,), daemon=True))
+                    threads[-1].start()
 
         def take(connection: socket.socket) -> None:
             with connection:
                 name, descriptors, _, _ = socket.recv_fds(connection, 100, 2)
                 _serve(build(name.decode()), *descriptors)
 
-        threading.Thread(target=accept, daemon=True).start()
+        accepting = threading.Thread(target=accept, daemon=True)
+        accepting.start()
         yield lambda name: [sys.executable, "-I", "-S", __file__, path, name]
+        listener.shutdown(socket.SHUT_RDWR)
+        for thread in (accepting, *threads):
+            thread.join(10)
+            assert not thread.is_alive(), "a server goes on though its stdin is closed"
 
 
 def _serve(server: Any, stdin: int, stdout: int) -> None:
