@@ -32,8 +32,8 @@ class _Unguarded(_Files):
     guard = False
 
 
-TestGuarded = settle(_Guarded, examples=30, steps=50)
-TestUnguarded = settle(_Unguarded, examples=10, steps=50)
+TestGuarded = settle(_Guarded, examples=120, steps=50)
+TestUnguarded = settle(_Unguarded, examples=40, steps=50)
 
 
 @pytest.mark.long
