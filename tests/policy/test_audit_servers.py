@@ -1,5 +1,6 @@
 """Real servers over real stdio and HTTP: each leak is found with evidence, each fault ends in time as unaudited."""
 
+import gc
 import os
 import shlex
 import socket
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 import uvicorn
 from tests.policy.servers import offers
@@ -277,6 +279,20 @@ def test_targets_do_not_disturb_each_other(offering: Offering) -> None:
     )
     assert [t.status for t in report.targets] == ["unaudited", "leak", "clean", "unaudited"]
     assert report.exit_code == LEAK
+
+
+def test_an_audit_that_is_stopped_while_it_launches_leaves_nothing_behind() -> None:
+    async def stopped(turns: int) -> None:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(audit, [Target("mcp", command(BREAKS, "hangs_unkindly"))], PATIENT)
+            for _ in range(turns):
+                await anyio.lowlevel.checkpoint()
+            tasks.cancel_scope.cancel()
+
+    for turns in range(2, 8):
+        anyio.run(stopped, turns)
+        gc.collect()  # a process that nobody waits for is told of now
+        assert not left_behind(), turns
 
 
 def test_no_target_is_not_a_clean_run() -> None:
