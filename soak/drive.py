@@ -86,8 +86,13 @@ def _span(numbers: Iterable[int]) -> int:
     return max(found) - min(found)
 
 
-def soak(base: Path, calls: int, tell: Callable[[Sample], None] = lambda _: None, seed: int = 1) -> Report:
-    """Make `calls` tool calls of a fresh sidecar over `base`. Fails if one answer is an error or missing."""
+def soak(
+    base: Path, calls: int, tell: Callable[[Sample], None] = lambda _: None, seed: int = 1, *, each: int = ROUND
+) -> Report:
+    """Make `calls` tool calls of a fresh sidecar over `base`, and take a sample after `each` so many.
+
+    Fails if one answer is an error or missing.
+    """
     # Locked down it hides its descriptors from all but root.
     lockdown = () if os.geteuid() == 0 else ("--lockdown", "off")
     with launched(base, *guarded(base), *lockdown) as sidecar:
@@ -95,7 +100,7 @@ def soak(base: Path, calls: int, tell: Callable[[Sample], None] = lambda _: None
         began = time.monotonic()
         one.begin()
         while one.calls < calls:
-            one.round(min(ROUND, calls - one.calls))
+            one.round(min(each, calls - one.calls))
             tell(one.samples[-1])
         seconds = time.monotonic() - began
         status = sidecar.leave()

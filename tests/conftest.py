@@ -1,5 +1,7 @@
 """What every test may use. Async tests run on both event loops, unless a file says it needs only one."""
 
+import signal
+
 import hypothesis
 import pytest
 from tests.support.tally import pytest_addoption, pytest_terminal_summary, tally
@@ -10,6 +12,12 @@ __all__ = ["anyio_backend", "pytest_addoption", "pytest_terminal_summary", "tall
 hypothesis.settings.register_profile("suite", deadline=None)
 if hypothesis.settings.get_current_profile_name() in ("default", "ci"):  # the mutants bring one of their own
     hypothesis.settings.load_profile("suite")
+
+# What is ignored stays ignored in the product too: a suite that runs in the background of a script, or under nohup,
+# would send its programs signals that they never notice.
+for _number, _handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+    if signal.getsignal(_number) is signal.SIG_IGN:
+        signal.signal(_number, _handler)
 
 # The contract's asserts are in a plain module: let its failures show their values too.
 pytest.register_assert_rewrite("tests.contract.suite")

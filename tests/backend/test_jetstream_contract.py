@@ -1,4 +1,7 @@
-"""The JetStream backend keeps the contract: on one server, and on three with a replicated bucket."""
+"""The JetStream backend keeps the contract: on one server, and on three with a replicated bucket.
+
+What a cluster changes, its conflicts and its lagging members, is in test_jetstream_cluster.py and in every run.
+"""
 
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AsyncExitStack
@@ -124,7 +127,9 @@ class TestGuarded(_Guarded, _OnOneServer, GuardedContract): ...
 class TestBlind(_Blind, _OnOneServer, BlindContract): ...
 
 
+@pytest.mark.long
 class TestGuardedOnACluster(_Guarded, _OnACluster, GuardedContract): ...
 
 
+@pytest.mark.long
 class TestBlindOnACluster(_Blind, _OnACluster, BlindContract): ...

@@ -128,10 +128,14 @@ def test_ctrl_c_is_one_line(place: Place) -> None:
     assert "memory-sidecar import: stopped" in err
 
 
-def test_every_code_point_is_harmless_when_shown() -> None:
+PLANES = {"used": [0, 1, 2, 3, 14, 16], "every": range(17)}
+
+
+@pytest.mark.parametrize("planes", ["used", pytest.param("every", marks=pytest.mark.long)])
+def test_every_code_point_is_harmless_when_shown(planes: str) -> None:
     import unicodedata
 
-    for start in range(0, 0x110000, 0x1000):
+    for start in (plane * 0x10000 + block for plane in PLANES[planes] for block in range(0, 0x10000, 0x1000)):
         text = "".join(map(chr, range(start, start + 0x1000)))
         shown = visible(text)
         assert {unicodedata.category(char) for char in shown} & {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"} <= {"Cc"}

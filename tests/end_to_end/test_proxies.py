@@ -257,13 +257,13 @@ def attempt(kind: Kind, place: Path, command: list[str], records: Path, *, ends:
     )
 
 
-def assert_passes_on(kind: Kind, place: Path, records: Path, server: tuple[str, ...] = ORDINARY) -> None:
+def assert_passes_on(kind: Kind, place: Path, records: Path) -> None:
     """The control: the same proxy serves an ordinary server's tools."""
     records.mkdir()
-    command = ["env", f"RECORDS={records}", "sh", "-c", RECORD, "sh", *server]
+    command = ["env", f"RECORDS={records}", "sh", "-c", RECORD, "sh", *ORDINARY]
     found = attempt(kind, place, command, records, ends=False)
     assert found.tools is not None, found.log
-    assert {"add", "read_memory_usage"} <= set(found.tools) or (server is BY_HAND and "add" in found.tools)
+    assert {"add", "read_memory_usage"} <= set(found.tools)
 
 
 def assert_refused(kind: Kind, place: Path, base: Path, records: Path, how: str) -> None:
@@ -289,13 +289,27 @@ def assert_the_note_is_whole(base: Path) -> None:
 HOW = ("plain", "used", "missing", "fresh")
 
 
-@NEEDS_NODE
-@pytest.mark.timeout(300)
-def test_an_outsider_at_a_gateway_gets_nothing(npm: Path, base: Path, tmp_path: Path) -> None:
-    """The quick part of what follows: one proxy, the most hopeful configuration, a server without an SDK."""
-    kind = KINDS["supergateway-http"]
-    assert_passes_on(kind, npm, tmp_path / "control", BY_HAND)
-    assert_refused(kind, npm, base, tmp_path / "used", "used")
+FRAMES = (
+    '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},'
+    '"clientInfo":{"name":"proxy","version":"1"}}}\n'
+    '{"jsonrpc":"2.0","method":"notifications/initialized"}\n'
+    '{"jsonrpc":"2.0","id":2,"method":"tools/list"}\n'
+)
+
+
+@pytest.mark.parametrize("how", [*HOW, "control"])
+def test_what_any_proxy_launches_gets_nothing(base: Path, tmp_path: Path, how: str) -> None:
+    """The quick part of what follows, without a proxy: what each of them writes to the command it launches."""
+    command, status = served(base, tmp_path, "plain" if how == "control" else how)
+    if how == "control":
+        command, status = list(BY_HAND), 0
+    done = subprocess.run(command, input=FRAMES, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0  # that of the record, and of the control
+    assert ('"tools"' in done.stdout) == (how == "control"), done.stdout
+    assert NOTE not in done.stdout
+    if how != "control":
+        assert (tmp_path / "exits").read_text().split() == [str(status)]
+        assert_the_note_is_whole(base)
 
 
 @NEEDS_NODE

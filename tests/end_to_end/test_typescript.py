@@ -73,6 +73,7 @@ TROUBLE_SAID = [
 
 
 @pytest.mark.skipif(not (shutil.which("node") and shutil.which("npm")), reason="Node and npm are not installed")
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_typescript_harness(tmp_path: Path) -> None:
     copy = tmp_path / "typescript"

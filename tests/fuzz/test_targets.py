@@ -19,7 +19,7 @@ from memory_sidecar.store import document
 from memory_sidecar.wire import codec
 
 FUZZ = Path(__file__).parents[2] / "fuzz"
-MUTANTS = 1500
+MUTANTS = 500
 
 names = pytest.mark.parametrize("name", TARGETS)
 

@@ -3,6 +3,10 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
+from hypothesis import settings
+from hypothesis.stateful import run_state_machine_as_test
+
 from memory_sidecar.backend.choose import run_to_end
 from memory_sidecar.backend.file import FileOptions, open_file
 from memory_sidecar.store.contract import Store
@@ -30,3 +34,12 @@ class _Unguarded(_Files):
 
 TestGuarded = settle(_Guarded, examples=120, steps=50)
 TestUnguarded = settle(_Unguarded, examples=40, steps=50)
+
+
+@pytest.mark.long
+class TestLong:
+    def test_guarded(self) -> None:
+        run_state_machine_as_test(_Guarded, settings=settings(max_examples=1200, stateful_step_count=50))
+
+    def test_unguarded(self) -> None:
+        run_state_machine_as_test(_Unguarded, settings=settings(max_examples=400, stateful_step_count=50))

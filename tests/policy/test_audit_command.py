@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.policy.test_audit_servers import BREAKS, OFFERS, command
+from tests.policy.test_audit_servers import BREAKS, command
 
 from memory_sidecar.cli import audit
 
@@ -91,7 +91,7 @@ def test_a_report_that_cannot_be_written_is_not_a_clean_run(
 
 
 def test_a_server_that_floods_leaves_the_terminal_alone(capfd: pytest.CaptureFixture[str]) -> None:
-    assert run("--mcp", command(BREAKS, "floods_stderr"), "--mcp", command(OFFERS, "as_is")) == 1
+    assert run("--mcp", command(BREAKS, "floods_stderr"), "--mcp", command(BREAKS, "answers_by_hand")) == 1
     captured = capfd.readouterr()
     assert captured.err == ""
     assert "\x1b" not in captured.out

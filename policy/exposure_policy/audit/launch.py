@@ -49,9 +49,11 @@ async def launched(
     from mcp.client.stdio import get_default_environment
 
     mark = secrets.token_hex(16)
-    process = await anyio.open_process(
-        list(command), env=get_default_environment() | {_MARK: mark}, start_new_session=True
-    )
+    # Cancelled between its start and our knowing it, the process would be left to nobody.
+    with anyio.CancelScope(shield=True):
+        process = await anyio.open_process(
+            list(command), env=get_default_environment() | {_MARK: mark}, start_new_session=True
+        )
     incoming, read = anyio.create_memory_object_stream[Any](0)
     write, outgoing = anyio.create_memory_object_stream[Any](0)
     tail = bytearray()
