@@ -22,10 +22,10 @@ test: $(VENV)/.dev ## run the tests, lint, types and layers included
 	$(BIN)/python -m pytest -m "not long" --numprocesses auto --dist worksteal
 
 test-long: $(VENV)/.dev ## run the tests that take minutes
-	$(BIN)/python -m pytest -m long --timeout 1800
+	$(BIN)/python -m pytest -m long
 
 faults: $(VENV)/.dev ## kill, fail, fill the disk and cut the power at every system call; prints the counts (root does all of it)
-	$(BIN)/python -m pytest --counts --numprocesses auto --dist worksteal --timeout 1800 tests/faults tests/model
+	$(BIN)/python -m pytest --counts --numprocesses auto --dist worksteal tests/faults tests/model
 
 fuzz: $(VENV)/.fuzz ## a million coverage-guided inputs for every reader of untrusted bytes; prints the counts (Linux)
 	$(BIN)/python -m fuzz $(if $(RUNS),--runs $(RUNS))

@@ -27,3 +27,11 @@ pytest.register_assert_rewrite("tests.contract.suite")
 def anyio_backend(request: pytest.FixtureRequest) -> str:
     """The event loop of an async test. A file or class that needs one in particular overrides this fixture."""
     return str(request.param)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A long test is given the time it takes on a busy machine, whichever command runs it."""
+    for item in items:
+        if item.get_closest_marker("long"):
+            item.add_marker(pytest.mark.timeout(1800))
