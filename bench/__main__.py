@@ -15,6 +15,7 @@ import sys
 import time
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
+from typing import Any
 
 from . import measure, races, report
 from .contestants import HERE, Contestant, GuardedFiles, all_contestants
@@ -51,13 +52,13 @@ def main() -> int:
     shutil.rmtree(work, ignore_errors=True)
     os.makedirs(work)
     try:
-        results = _measure(contestants, cases, count, arguments, work)
+        results = _rounded(_measure(contestants, cases, count, arguments, work))
     finally:
         shutil.rmtree(work, ignore_errors=True)
     os.makedirs(arguments.results, exist_ok=True)
     name = "quick" if arguments.quick else "full"
     with open(os.path.join(arguments.results, f"{name}.json"), "w", encoding="utf-8") as file:
-        json.dump(_rounded(results), file, separators=(",", ":"))
+        json.dump(results, file, separators=(",", ":"))
         file.write("\n")
     print(report.table(results))
     if results["cases"]:
@@ -107,7 +108,7 @@ def _measure(
     }
 
 
-def _rounded(value: object) -> object:
+def _rounded(value: Any) -> Any:
     """Without digits that no clock has."""
     if isinstance(value, float):
         return round(value, 7)

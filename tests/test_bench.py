@@ -1,5 +1,7 @@
 """The benchmark measures what it says: its own contestants, its ratios, its races and its picture."""
 
+import json
+import re
 import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any
@@ -64,3 +66,27 @@ def test_a_peer_without_a_number_has_no_ratio() -> None:
 def test_the_picture_is_well_formed_whoever_took_part() -> None:
     for found in (results(sidecar=[1.0]), results(**{"sidecar": [1.0, 2.0], "server-memory": [2.0, 3.0]})):
         assert ET.fromstring(report.picture(found)).tag.endswith("svg")
+
+
+def test_the_readme_quotes_what_was_measured() -> None:
+    results = json.loads(Path("bench/results/full.json").read_text())
+    case = next(case for case in results["cases"] if case["name"] == "1024 x 2 KiB")
+    readme = Path("README.md").read_text()
+    for name, operation in {
+        "launch to ready": "ready",
+        "resident memory": "rss",
+        "create": "create",
+        "read": "read",
+        "list": "list",
+    }.items():
+        files, broker = (report.ratio(case, who, operation) for who in ("sidecar", "sidecar-jetstream"))
+        assert files is not None
+        assert broker is not None
+        quoted = [f"{median:.3f} [{low:.3f} to {high:.3f}]" for low, median, high in (files, broker)]
+        assert re.search(
+            rf"^\| {name} \| {re.escape(quoted[0])} \| [\d.]+ \| {re.escape(quoted[1])} \|", readme, re.MULTILINE
+        ), name
+    for who, survived in results["races"].items():
+        survivors = " | ".join(str(survived[race][1]) for race in ("pipelined", "two processes", "one note"))
+        assert f" | {survivors} |" in readme, who
+    assert Path("bench/results/full.svg").read_text() == report.picture(results)
