@@ -8,6 +8,7 @@ from typing import Any
 
 from bench import contestants, measure, races, report
 from bench.measure import Case
+from tests.support.sidecar import ROOT
 
 
 def test_the_product_and_the_floor_are_measured_in_every_round(tmp_path: Path) -> None:
@@ -69,9 +70,9 @@ def test_the_picture_is_well_formed_whoever_took_part() -> None:
 
 
 def test_the_readme_quotes_what_was_measured() -> None:
-    results = json.loads(Path("bench/results/full.json").read_text())
+    results = json.loads((ROOT / "bench/results/full.json").read_text())
     case = next(case for case in results["cases"] if case["name"] == "1024 x 2 KiB")
-    readme = Path("README.md").read_text()
+    readme = (ROOT / "README.md").read_text()
     for name, operation in {
         "launch to ready": "ready",
         "resident memory": "rss",
@@ -89,4 +90,4 @@ def test_the_readme_quotes_what_was_measured() -> None:
     for who, survived in results["races"].items():
         survivors = " | ".join(str(survived[race][1]) for race in ("pipelined", "two processes", "one note"))
         assert f" | {survivors} |" in readme, who
-    assert Path("bench/results/full.svg").read_text() == report.picture(results)
+    assert (ROOT / "bench/results/full.svg").read_text() == report.picture(results)
