@@ -10,7 +10,6 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 
 const MAX_FRAME = 1024 * 1024;
-
 /** JSON-RPC over the pipes of `child`: requests out, answers matched by id, all of them failed when it ends. */
 function connect(child) {
   const waiting = new Map();
@@ -25,9 +24,12 @@ function connect(child) {
   child.stdin.on("error", () => {}); // it died while it was written to; "close" follows
   createInterface({ input: child.stdout }).on("line", (line) => {
     const { id, result, error } = JSON.parse(line);
-    if (error) waiting.get(id)?.reject(Object.assign(new Error(error.message), { code: error.code }));
-    else waiting.get(id)?.resolve(result);
-    waiting.delete(id);
+    // An error without an id is for a request that could not be read: any of them.
+    for (const key of id == null ? [...waiting.keys()] : [id]) {
+      if (error) waiting.get(key)?.reject(Object.assign(new Error(error.message), { code: error.code }));
+      else waiting.get(key)?.resolve(result);
+      waiting.delete(key);
+    }
   });
   function request(method, params) {
     const id = (last += 1);

@@ -50,5 +50,13 @@ def test_what_keeps_it_from_starting_is_said_at_once(tmp_path: Path, sidecar: st
     assert done.returncode == 1
 
 
+def test_an_answer_without_an_id_hangs_nobody(tmp_path: Path) -> None:
+    stub = tmp_path / "stub.py"
+    stub.write_text('input(); print(\'{"id":null,"error":{"code":-32700,"message":"no JSON"}}\', flush=True); input()')
+    done = run(tmp_path, f"{sys.executable} {stub}")
+    assert "no JSON" in done.stderr
+    assert done.returncode == 1
+
+
 def test_it_is_short() -> None:
     assert len(HARNESS.read_text().splitlines()) <= 80

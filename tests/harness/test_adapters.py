@@ -23,6 +23,12 @@ NOTE = {"key": "deploy", "description": "When we deploy", "content": "We deploy 
 WRITE = Call("memory_write", NOTE)
 READ = Call("memory_read", {"key": "deploy"})
 BAD_KEY = Call("memory_read", {"key": "../etc"})
+NO_JSON = [
+    Call("memory_read", f'{{"key": {value}}}')
+    for value in ("NaN", "-Infinity", "1e999", "9" * 8000, "[" * 5000 + "]" * 5000)
+]
+"""Arguments that Python's parser takes for JSON, or cannot read though they are."""
+NO_NUMBERS: list[Any] = [float("nan"), float("-inf"), 10**8000]
 MADE_UP = Call("memory_forget_everything", {})
 
 pytestmark = pytest.mark.anyio
@@ -171,6 +177,23 @@ async def test_anthropic_by_hand(open_run: OpenRun) -> None:
     assert model.results[1].text.startswith("unknown tool; the tools are: memory_list")
 
 
+async def test_anthropic_input_that_json_cannot_carry(open_run: OpenRun) -> None:
+    from anthropic.types import ToolUseBlock
+
+    from memory_sidecar.harness.anthropic import memory_tool_result, memory_tools
+
+    async with open_run() as run:
+        read = next(tool for tool in memory_tools(run) if tool.name == "memory_read")
+        for value in NO_NUMBERS:
+            block = ToolUseBlock.model_construct(id="1", name="memory_read", input={"key": value}, type="tool_use")
+            with anyio.fail_after(20):
+                result = await memory_tool_result(run, block)
+                assert result.get("is_error") is True
+                assert "what JSON cannot carry" in str(result.get("content"))
+                with pytest.raises(Exception, match="what JSON cannot carry"):
+                    await read.call({"key": value})
+
+
 async def test_anthropic_tool_runner(open_run: OpenRun) -> None:
     from anthropic import AsyncAnthropic
 
@@ -204,6 +227,7 @@ async def test_openai_responses(open_run: OpenRun) -> None:
         Call("memory_read", '{"key": '),
         Call("memory_read", '["deploy"]'),
         Call("memory_list", ""),
+        *NO_JSON,
     ]
     with scripted_model(calls, "Oh.") as model:
         async with open_run() as run, AsyncOpenAI(base_url=f"{model.url}/v1", api_key="none") as client:
@@ -226,6 +250,7 @@ async def test_openai_chat(open_run: OpenRun) -> None:
         Call("memory_read", '{"key": '),
         Call("memory_read", '["deploy"]'),
         Call("memory_list", ""),
+        *NO_JSON,
     ]
     with scripted_model(calls, "Oh.") as model:
         async with open_run() as run, AsyncOpenAI(base_url=f"{model.url}/v1", api_key="none") as client:
@@ -239,11 +264,13 @@ async def test_openai_chat(open_run: OpenRun) -> None:
 
 
 def check_texts(model: ScriptedModel) -> None:
-    bad_key, made_up, torn, no_object, empty = (json.loads(result.text) for result in model.results)
+    bad_key, made_up, torn, no_object, empty, *no_json = (json.loads(result.text) for result in model.results)
     assert "key is not legal" in bad_key["error"]
     assert made_up["error"].startswith("unknown tool; the tools are: memory_list")
     assert torn == no_object == {"error": "The arguments must be a JSON object."}
     assert empty == {"memories": []}
+    assert len(no_json) == len(NO_JSON)
+    assert all("what JSON cannot carry" in answer["error"] for answer in no_json)
 
 
 async def test_openai_custom_tool_calls_are_not_ours(open_run: OpenRun) -> None:
@@ -287,8 +314,9 @@ async def test_openai_agents(open_run: OpenRun) -> None:
             agent = Agent(name="Tester", model=chat, instructions=run.instructions, tools=memory_tools(run))
             return str((await Runner.run(agent, "Go.", run_config=RunConfig(tracing_disabled=True))).final_output)
 
-    with scripted_model([BAD_KEY, Call("memory_read", '{"key": ')], "Oh.") as model:
+    with scripted_model([BAD_KEY, Call("memory_read", '{"key": '), *NO_JSON[:-1]], "Oh.") as model:
         assert await ask(model) == "Oh."
+    assert all("what JSON cannot carry" in result.text for result in model.results[2:])
     assert "key is not legal" in model.results[0].text
     assert model.results[1].text == "The arguments must be a JSON object."
     with scripted_model([MADE_UP]) as model, pytest.raises(ModelBehaviorError, match="memory_forget_everything"):
@@ -333,6 +361,12 @@ async def test_pydantic_ai(open_run: OpenRun) -> None:
     assert "key is not legal" in answers[0].content
     assert answers[3].outcome == "retried"  # the SDK's way with a tool that the model made up
     assert "memory_forget_everything" in str(answers[3].content)
+
+    answers.clear()
+    await ask(play(*([ToolCallPart("memory_read", {"key": value})] for value in NO_NUMBERS)))
+    await ask(play(*([ToolCallPart("memory_read", f'{{"key": {value}}}')] for value in ("NaN", "1e999"))))
+    assert [part.outcome for part in answers] == ["failed"] * 5
+    assert all("what JSON cannot carry" in part.content for part in answers)
 
 
 @on_asyncio
@@ -451,6 +485,29 @@ async def test_mcp_session_refuses_what_the_sidecar_would_not_read_and_goes_on(t
             await session.call_tool("memory_write", {**NOTE, "content": "é" * 524_300})
         too_much = await session.call_tool("memory_write", {**NOTE, "content": "x" * 1_048_000})
         assert too_much.is_error  # what the sidecar does read, it answers to the model
+        assert (await session.call_tool("memory_write", NOTE)).structured_content == {"written": True, "key": "deploy"}
+
+
+async def test_mcp_session_refuses_what_json_cannot_carry_and_goes_on(tmp_path: Path) -> None:
+    from mcp import MCPError
+
+    from memory_sidecar.harness.mcp import memory_session
+
+    deep: list[Any] = []
+    for _ in range(5000):
+        deep = [deep]
+    circle: list[Any] = []
+    circle.append(circle)
+    async with memory_session(identity="tester", store_dir=tmp_path, errlog=sys.__stderr__) as session:
+        for value in (deep, circle, object(), b"\xff"):  # the SDK's own refusal, before it takes a request
+            with anyio.fail_after(20), pytest.raises(ValueError, match=r"depth|Circular|serializ"):
+                await session.call_tool("memory_write", {**NOTE, "content": value})
+        for value in (10**8000, "\ud83d"):
+            with anyio.fail_after(20), pytest.raises(MCPError, match=r"JSON.*; send it without"):
+                await session.call_tool("memory_write", {**NOTE, "content": value})
+        for value in (float("nan"), float("inf")):  # the SDK writes null for them
+            with anyio.fail_after(20):
+                assert (await session.call_tool("memory_write", {**NOTE, "content": value})).is_error
         assert (await session.call_tool("memory_write", NOTE)).structured_content == {"written": True, "key": "deploy"}
 
 

@@ -1,5 +1,6 @@
 """The Python harness library, on asyncio and on trio, over real sidecars."""
 
+import json
 import os
 import signal
 import subprocess
@@ -8,7 +9,7 @@ import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AbstractAsyncContextManager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import anyio
 import pytest
@@ -21,6 +22,7 @@ from memory_sidecar.harness import (
     SidecarError,
     StartError,
 )
+from memory_sidecar.harness import sidecar as harness_sidecar
 
 pytestmark = pytest.mark.anyio
 
@@ -369,3 +371,203 @@ async def test_an_option_that_begins_with_a_dash_is_a_value(tmp_path: Path) -> N
     async with launch(tmp_path, identity="-x") as memory, memory.run("r") as run:
         await run.call("memory_write", {"key": "k", "description": "d", "content": "c"})
     assert list(tmp_path.rglob("-x/k.md"))
+
+
+def nested(depth: int) -> Any:
+    lists: Any = []
+    for _ in range(depth):
+        lists = [lists]
+    return lists
+
+
+NO_JSON: dict[str, Any] = {
+    "NaN": float("nan"),
+    "infinity": json.loads("1e999"),
+    "minus infinity": float("-inf"),
+    "8000 digits": 10**8000,
+    "deep lists": nested(5000),
+    "lists as deep as Python encodes": nested(900),
+}
+
+
+async def test_arguments_that_json_cannot_carry_are_answered_to_the_model(memory: MemorySidecar) -> None:
+    async with memory.run() as run:
+        for kind, value in NO_JSON.items():
+            places: list[dict[str, Any]] = [{"content": value}, {"overwrite": value}, {"x": value}, {"x": [value]}]
+            if isinstance(value, float):
+                places.append({"x": {value: 1}})
+            for place in places:
+                with anyio.fail_after(20):
+                    result = await run.call("memory_write", {**NOTE, **place})
+                assert result.is_error, kind
+                assert result.text
+            with suppress(SidecarError), anyio.fail_after(20):
+                assert (await run.call(cast("str", value))).is_error
+        assert (await run.call("memory_list")).structured == {"memories": []}
+
+
+async def test_arguments_that_are_no_object_are_answered_to_the_model(memory: MemorySidecar) -> None:
+    no_objects: list[Any] = [[], ["plan"], "plan", "", 7, True]
+    async with memory.run() as run:
+        for arguments in no_objects:
+            result = await run.call("memory_list", arguments)
+            assert result.is_error
+            assert "JSON object" in result.text
+
+
+async def test_half_of_a_surrogate_pair_hangs_nobody(memory: MemorySidecar) -> None:
+    half = "\ud83d"
+    with anyio.fail_after(20):
+        async with memory.run() as run:
+            for arguments in ({**NOTE, "content": half}, {**NOTE, "key": half}, {**NOTE, half: "x"}):
+                assert (await run.call("memory_write", arguments)).is_error
+            with pytest.raises(RequestRefusedError, match="unknown tool"):
+                await run.call(half, NOTE)
+            await run.finish("error", half)
+        with pytest.raises(RequestRefusedError):
+            async with memory.run(half):
+                pytest.fail("it opened")
+
+
+CIRCLE: list[Any] = []
+CIRCLE.append(CIRCLE)
+
+
+async def test_python_objects_are_the_harness_s_own_mistake(memory: MemorySidecar) -> None:
+    values: list[Any] = [b"bytes", object(), {1, 2}, {(1, 2): 3}, CIRCLE]
+    async with memory.run("r") as run:
+        for value in values:
+            for call in (
+                run.call("memory_write", {**NOTE, "content": value}),
+                run.call(value, NOTE),
+                run.finish(value),
+                run.finish("error", value),
+            ):
+                with anyio.fail_after(20), pytest.raises(RequestRefusedError, match=r"no JSON: .*; pass dicts"):
+                    await call
+        assert (await run.call("memory_list")).structured == {"memories": []}
+
+
+async def test_nothing_else_that_json_cannot_carry_hangs(memory: MemorySidecar) -> None:
+    values: list[Any] = [*NO_JSON.values(), b"x"]
+    for value in values:
+        with anyio.fail_after(20):
+            for opening in ({"scope": {"store": value, "keys": {}}}, {"resume": value}, {"scope": value}):
+                with pytest.raises(SidecarError):
+                    async with memory.run("monday", **opening):
+                        pytest.fail("it opened")
+            async with memory.run("monday") as run:
+                with pytest.raises(SidecarError):
+                    await run.finish(value)
+                with pytest.raises(SidecarError):
+                    await run.finish("error", value)
+
+
+async def test_more_digits_than_the_sidecar_reads_are_answered_to_the_model(memory: MemorySidecar) -> None:
+    """A harness that lets Python write them sends them, and the sidecar says so under the call's id."""
+    limit = sys.get_int_max_str_digits()
+    sys.set_int_max_str_digits(0)
+    try:
+        async with memory.run() as run:
+            with anyio.fail_after(20):
+                assert (await run.call("memory_write", {**NOTE, "n": 10**8000})).is_error
+    finally:
+        sys.set_int_max_str_digits(limit)
+
+
+UNREADING = """
+import json, sys
+first = json.loads(sys.stdin.readline())
+print(json.dumps({"jsonrpc": "2.0", "id": first["id"], "result": {}}), flush=True)
+sys.stdin.readline()  # initialized
+for line in sys.stdin:
+    print(json.dumps({"jsonrpc": "2.0", "id": None, "error": {"code": -32700, "message": "no JSON"}}), flush=True)
+"""
+
+
+async def test_an_answer_without_an_id_fails_who_waits(tmp_path: Path) -> None:
+    with anyio.fail_after(20):
+        async with launch(tmp_path, command=[sys.executable, "-c", UNREADING, "serve"]) as memory:
+            for _ in range(2):
+                with pytest.raises(SidecarError, match=r"could not read a request.*no JSON"):
+                    await memory.runs()
+
+
+async def test_an_answer_without_an_id_to_the_handshake_is_a_failed_start(tmp_path: Path) -> None:
+    code = UNREADING[UNREADING.index("for line") :]
+    with anyio.fail_after(20), pytest.raises(StartError, match="does not speak"):
+        async with launch(tmp_path, command=[sys.executable, "-c", f"import json, sys\n{code}"]):
+            pytest.fail("it started")
+
+
+@pytest.mark.parametrize("answer", ['{"id": null, "result": {}}', '{"id": 1, "error": "no"}', '{"id": 1, "error": {}}'])
+async def test_an_answer_of_another_form_is_a_failed_start(tmp_path: Path, answer: str) -> None:
+    code = f"print({answer!r}, flush=True); input(); input()"
+    with anyio.fail_after(20), pytest.raises(StartError, match="does not speak"):
+        async with launch(tmp_path, command=[sys.executable, "-c", code]):
+            pytest.fail("it started")
+
+
+async def test_a_run_s_id_is_a_text_that_is_not_empty(memory: MemorySidecar) -> None:
+    names: list[Any] = ["", 5, b"monday", ["monday"], False]
+    for name in names:
+        with pytest.raises(RequestRefusedError, match="id of a run"):
+            async with memory.run(name):
+                pytest.fail("it opened")
+    assert await memory.runs() == []
+
+
+STUBBORN = """
+import json, signal, sys
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+{handshake}
+while True:
+    signal.pause()
+"""
+HANDSHAKE = "print(json.dumps({'jsonrpc': '2.0', 'id': 1, 'result': {}}), flush=True)"
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("_STOP_SECONDS", "_IDLE_STOP_SECONDS", "_KILL_SECONDS"):
+        monkeypatch.setattr(harness_sidecar, name, 0.1)
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("way", ["left", "cancelled", "failed"])
+async def test_a_frozen_sidecar_is_left(tmp_path: Path, way: str) -> None:
+    with anyio.fail_after(30), anyio.CancelScope() as scope, suppress(ZeroDivisionError):
+        async with launch(tmp_path) as memory, memory.run("monday") as run, memory.run("tuesday"):
+            await run.call("memory_write", NOTE)
+            os.kill(pid_of(memory), signal.SIGSTOP)
+            if way == "cancelled":
+                scope.cancel()
+                await anyio.sleep_forever()
+            if way == "failed":
+                raise ZeroDivisionError
+    async with launch(tmp_path) as memory, memory.run("monday", resume="require") as run:
+        assert list(run.scope["keys"]) == ["plan"]
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("handshake", [HANDSHAKE, ""], ids=["after the handshake", "before"])
+async def test_a_program_that_ignores_everything_is_left(tmp_path: Path, handshake: str) -> None:
+    command = [sys.executable, "-c", STUBBORN.format(handshake=handshake)]
+    with anyio.fail_after(30), anyio.move_on_after(1 if not handshake else 20):
+        async with launch(tmp_path, command=command):
+            assert handshake
+
+
+async def test_only_who_has_a_run_open_and_answers_is_given_long(tmp_path: Path) -> None:
+    """The bounds that the documentation tells. A sidecar gives calls that hang 15 seconds itself."""
+    bound = harness_sidecar._patience
+    assert bound(None) == harness_sidecar._KILL_SECONDS == 2
+    async with launch(tmp_path) as memory:
+        assert bound(memory) == harness_sidecar._IDLE_STOP_SECONDS == 5
+        async with memory.run():
+            assert bound(memory) == harness_sidecar._STOP_SECONDS == 20
+            memory._connection.silent = True
+            assert bound(memory) == 2
+            await memory.runs()
+            assert bound(memory) == 20  # it answers again
+        assert bound(memory) == 5

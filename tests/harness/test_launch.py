@@ -73,6 +73,31 @@ async def test_a_misspelt_option_is_named(launch: Any) -> None:
             pytest.fail("it started")
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"config": 5},
+        {"identity": b"me"},
+        {"store_dir": ["state"]},
+        {"command": "memory-sidecar serve"},
+        {"command": []},
+        {"command": ["memory-sidecar", 5]},
+    ],
+    ids=repr,
+)
+async def test_a_value_of_the_wrong_type_is_a_type_error(options: dict[str, Any], launch: Any) -> None:
+    with pytest.raises(TypeError, match=next(iter(options))):
+        async with launch(**options):
+            pytest.fail("it started")
+
+
+@pytest.mark.parametrize("option", ["identity", "store_dir", "journal_dir", "config", "lockdown", "log_level"])
+async def test_an_empty_option_does_not_start(option: str, launch: Any) -> None:
+    with anyio.fail_after(60), pytest.raises(StartError):
+        async with launch(**{option: ""}):
+            pytest.fail("it started")
+
+
 SH = ("sh", "-c")
 CAUSES: dict[str, tuple[dict[str, Any], str]] = {
     "a wrong level": ({"log_level": "loud"}, "use error, warning"),

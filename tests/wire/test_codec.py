@@ -57,6 +57,8 @@ def test_only_the_frames_that_are_too_long_are_lost(sizes: list[int], chunks: li
 @example(b"[" * 100_000)
 @example(b'{"id":' + b"1" * 5000 + b"}")
 @example(b'{"jsonrpc":"2.0","id":1e999,"method":"ping"}')
+@example(b'{"jsonrpc":"2.0","id":1,"x":' + b"[" * 100_000 + b"]" * 100_000 + b"}")
+@example(b'{"jsonrpc":"2.0","id":1,"x":"' + b'\\"' * 100_000)
 @example(b"\xef\xbb\xbf{}")
 def test_decoding_never_raises(frame: bytes) -> None:
     message = decode(frame)
@@ -70,7 +72,33 @@ def test_decoding_never_raises(frame: bytes) -> None:
 def test_a_number_that_json_cannot_say_back_is_refused(number: str) -> None:
     found = decode(b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":%s}}' % number.encode())
     assert isinstance(found, Invalid)
-    assert found.code == PARSE_ERROR
+    assert (found.id, found.code) == (1, PARSE_ERROR)
+
+
+@pytest.mark.parametrize(
+    ("frame", "known"),
+    [
+        ('{"id":1,"x":NaN}', 1),
+        ('{"x":NaN,"id":"a\\"}"}', 'a"}'),
+        ('{ "x" : [NaN, {"id": 2}] , "id" : -3 }', -3),
+        ('{"x":{"id":2,"y":NaN}}', None),
+        ('{"x":NaN,"y":"id","z":4}', None),
+        ('{"x":NaN,"id":NaN}', None),
+        ('{"x":NaN,"id":true}', None),
+        ('{"x":NaN,"id":[1]}', None),
+        ('{"x":NaN,"id":1', None),
+        ('{"x":NaN,"id":1,"y":"}', None),
+        ('{"x":NaN,"id":1}}', None),
+        ('{"x":NaN,"id":1}{}', None),
+        ('[{"x":NaN,"id":1}]', None),
+        ('NaN {"id":1}', None),
+        ('{"x":NaN,"id":"\\q"}', None),
+    ],
+)
+def test_the_id_of_a_message_with_an_unreadable_value_is_that_at_its_top(frame: str, known: object) -> None:
+    found = decode(frame.encode())
+    assert isinstance(found, Invalid)
+    assert (found.id, found.code) == (known, PARSE_ERROR)
 
 
 def test_other_numbers_are_what_they_are() -> None:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .errors import RequestRefusedError
-from .sidecar import Run, ToolResult
+from .sidecar import NO_OBJECT, NOT_JSON, Run, ToolResult, for_model
 
 __all__ = ["answer"]
 
@@ -18,25 +18,17 @@ async def answer(run: Run, name: str, arguments: Mapping[str, Any] | str) -> Too
         SidecarDiedError: the sidecar's process ended.
     """
     if isinstance(arguments, str):
-        parsed = _parse(arguments or "{}")
-        if parsed is None:
-            return _error("The arguments must be a JSON object.")
-        arguments = parsed
+        try:
+            arguments = json.loads(arguments or "{}")
+        except json.JSONDecodeError:
+            return for_model(NO_OBJECT)
+        except (ValueError, RecursionError):  # too many digits, or too deep
+            return for_model(NOT_JSON)
+    if not isinstance(arguments, Mapping):
+        return for_model(NO_OBJECT)
     try:
         return await run.call(name, arguments)
     except RequestRefusedError as error:
         if any(tool["name"] == name for tool in run.tools):
             raise
-        return _error(str(error))  # a tool that the model made up
-
-
-def _parse(text: str) -> dict[str, Any] | None:
-    try:
-        parsed = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    return parsed if isinstance(parsed, dict) else None
-
-
-def _error(text: str) -> ToolResult:
-    return ToolResult({"content": [{"type": "text", "text": text}], "isError": True})
+        return for_model(str(error))  # a tool that the model made up

@@ -37,20 +37,30 @@ def command_line(command: Sequence[StrPath] | None, options: LaunchOptions, run:
     """The words that start the sidecar; `command` is how, `serve` included, the one of this Python by default.
 
     Raises:
-        TypeError: there is no such option.
+        TypeError: there is no such option, or a value is neither text nor a path.
     """
     unknown = ", ".join(options.keys() - LaunchOptions.__annotations__.keys())
     if unknown:
         raise TypeError(f"{unknown} is no option of a launch; they are: {', '.join(LaunchOptions.__annotations__)}")
     # `-P` keeps what lies in the working directory from being imported by the sidecar.
-    words = [os.fspath(word) for word in command or (sys.executable, "-P", "-m", "memory_sidecar", "serve")]
+    if isinstance(command, str | bytes) or (command is not None and not command):
+        raise TypeError('command is a list of words, such as ["memory-sidecar", "serve"]; leave it out for the default')
+    default = (sys.executable, "-P", "-m", "memory_sidecar", "serve")
+    words = [_text("a word of command", word) for word in (default if command is None else command)]
     given: dict[str, object] = {**options, "run": run}
     for name, value in given.items():
         if value is not None:
-            option, text = f"--{name.replace('_', '-')}", os.fspath(value)  # type: ignore[call-overload]
+            option, text = f"--{name.replace('_', '-')}", _text(name, value)
             # A value that looks like an option needs the longer form; the sidecar reads the other one faster.
             words += [f"{option}={text}"] if text.startswith("-") else [option, text]
     return [*words, "--default-identity", _application_name()]
+
+
+def _text(name: str, value: object) -> str:
+    text = os.fspath(value) if isinstance(value, os.PathLike) else value
+    if not isinstance(text, str):
+        raise TypeError(f"{name} is a {type(value).__name__}; give it as text or as a path")
+    return text
 
 
 def _application_name() -> str:

@@ -9,13 +9,19 @@ from typing import Any, Final
 import anyio
 from anyio.abc import Process
 
-from .errors import RequestRefusedError, SidecarDiedError, ending
+from .errors import RequestRefusedError, SidecarDiedError, SidecarError, ending
 from .tracing import with_trace
 
-__all__ = ["MAX_FRAME", "Connection", "FrameTooLargeError"]
+__all__ = ["MAX_FRAME", "PARSE_ERROR", "Connection", "FrameTooLargeError"]
 
 MAX_FRAME: Final = 1024 * 1024
 """Bytes in a frame, newline not counted, that the sidecar reads."""
+
+
+PARSE_ERROR: Final = -32700
+"""JSON-RPC's code for what is no JSON: found before it was sent, or by the sidecar."""
+
+_INVALID_REQUEST: Final = -32600
 
 
 class FrameTooLargeError(RequestRefusedError):
@@ -28,6 +34,7 @@ class _Waiting:
     def __init__(self) -> None:
         self.done = anyio.Event()
         self.answer: dict[str, Any] | None = None
+        self.unread: str | None = None
 
 
 class Connection:
@@ -48,6 +55,8 @@ class Connection:
         self._receiving = anyio.CancelScope(shield=True)
         self._sending = anyio.CancelScope(shield=True)
         self._foreign = False
+        self.silent = False
+        """Whether the sidecar let somebody wait in vain, and has answered nothing since."""
 
     async def request(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
         """Send a request and return its result. Cancelling the wait cancels the request.
@@ -55,7 +64,8 @@ class Connection:
         The current span of a harness that traces itself goes along (see `tracing`).
 
         Raises:
-            RequestRefusedError: the answer is an error.
+            RequestRefusedError: the answer is an error, or the request is none that can be sent.
+            SidecarError: the sidecar could not read a request, and this may be it.
             SidecarDiedError: the process ended before it answered.
         """
         number, self._next = self._next, self._next + 1
@@ -72,6 +82,11 @@ class Connection:
             raise
         finally:
             del self._waiting[number]
+        if waiting.unread is not None:
+            raise SidecarError(
+                f"the sidecar could not read a request, and does not say which ({waiting.unread}); it may be this one, "
+                "so look whether it was served before you repeat it"
+            )
         if waiting.answer is None:
             raise await self._died()
         if "error" in waiting.answer:
@@ -142,13 +157,27 @@ class Connection:
                 parts = [part]
 
     def _match(self, message: object) -> None:
-        if not isinstance(message, dict) or not ("result" in message or "error" in message):
+        if not isinstance(message, dict) or not ("result" in message or _is_error(message.get("error"))):
             raise ValueError("this is no answer")
+        self.silent = False
         number = message.get("id")
+        if number is None:
+            if "result" in message:
+                raise ValueError("this is nobody's answer")
+            self._fail_unread(message["error"]["message"])
+            return
         waiting = self._waiting.get(number) if isinstance(number, int) else None
         if waiting is not None:
             waiting.answer = message
             waiting.done.set()
+
+    def _fail_unread(self, reason: str) -> None:
+        """Fail what may be the request that the sidecar could not read: that one would wait for ever."""
+        unsent = {number for number, _ in [*self._outgoing][1:]}
+        for number, waiting in self._waiting.items():
+            if number not in unsent:
+                waiting.unread = reason
+                waiting.done.set()
 
     def _put(self, number: int, frame: bytes) -> None:
         self._outgoing.append((number, frame))
@@ -167,9 +196,25 @@ class Connection:
         return SidecarDiedError(f"{how}; what it acknowledged is saved: launch it again and resume the run")
 
 
+def _is_error(value: object) -> bool:
+    return isinstance(value, dict) and isinstance(value.get("code"), int) and isinstance(value.get("message"), str)
+
+
 def _frame(message: dict[str, Any]) -> bytes:
-    frame = json.dumps(message, separators=(",", ":")).encode()
+    try:
+        frame = json.dumps(message, separators=(",", ":"), allow_nan=False).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        if isinstance(error, TypeError) or str(error).startswith("Circular"):  # the harness's doing, not a model's
+            raise RequestRefusedError(
+                _INVALID_REQUEST,
+                f"the request is no JSON: {error}; pass dicts, lists, texts, numbers, booleans and None",
+            ) from None
+        raise RequestRefusedError(
+            PARSE_ERROR,
+            "the request holds what JSON has no word for (NaN, Infinity), too large a number, or lists and objects "
+            "nested too deeply; send it without",
+        ) from None
     if len(frame) > MAX_FRAME:
         # The sidecar would not read it, hence could not answer it under its id: the wait would never end.
-        raise FrameTooLargeError(-32600, f"the request is longer than {MAX_FRAME} bytes; send less at a time")
+        raise FrameTooLargeError(_INVALID_REQUEST, f"the request is longer than {MAX_FRAME} bytes; send less at a time")
     return frame + b"\n"

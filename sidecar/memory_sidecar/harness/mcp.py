@@ -43,13 +43,14 @@ async def memory_session(
         run: the run's id; it is resumed if it exists. A new one by default.
         errlog: where the sidecar's log goes; this process's stderr by default.
 
-    The others are those of `MemorySidecar.launch`. A request that is larger than the sidecar reads raises the SDK's
-    `MCPError` and is not sent; the session goes on. When the sidecar dies, so does every request from then on:
-    "Connection closed". What it acknowledged is saved, and a new session with the same `run` resumes it.
+    The others are those of `MemorySidecar.launch`. A request that is larger than the sidecar reads, or that holds what JSON
+    cannot carry, raises the SDK's `MCPError`, or a ValueError where the SDK itself cannot write it (a Python object, 250
+    nested lists); the session goes on. When the sidecar dies, so does every request from then on: "Connection closed".
+    What it acknowledged is saved, and a new session with the same `run` resumes it.
 
     Raises:
         StartError: it cannot start; the text is the remedy.
-        TypeError: there is no such option.
+        TypeError: there is no such option, or a value is of the wrong type.
     """
     import anyio
     from mcp import ClientSession, MCPError, StdioServerParameters
@@ -101,7 +102,11 @@ class _Bounded:
     async def send(self, item: SessionMessage) -> None:
         from mcp import MCPError, types
 
-        if len(item.message.model_dump_json(by_alias=True, exclude_unset=True).encode()) > MAX_FRAME:
+        try:
+            frame = item.message.model_dump_json(by_alias=True, exclude_unset=True).encode()
+        except ValueError as error:  # the SDK's writer would fail on it for all others too
+            raise MCPError(types.INVALID_REQUEST, f"the request is no JSON: {error}; send it without that") from None
+        if len(frame) > MAX_FRAME:
             raise MCPError(types.INVALID_REQUEST, f"the request is longer than {MAX_FRAME} bytes; send less at a time")
         await self._stream.send(item)
 

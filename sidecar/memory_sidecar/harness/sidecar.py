@@ -5,7 +5,7 @@ suspends whatever is still open. So no exception loses what a run had earned.
 """
 
 import uuid
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from subprocess import PIPE
 from typing import IO, Any, Final, Literal, Unpack
@@ -14,7 +14,7 @@ import anyio
 from anyio.abc import Process
 
 from .command import LaunchOptions, StrPath, command_line
-from .connection import Connection, FrameTooLargeError
+from .connection import PARSE_ERROR, Connection, FrameTooLargeError
 from .errors import (
     START_SECONDS,
     RequestRefusedError,
@@ -26,17 +26,30 @@ from .errors import (
 )
 from .ticket import EXTENSION, launch_environment, ticket
 
-__all__ = ["MemorySidecar", "Run", "ToolResult"]
+__all__ = ["NOT_JSON", "NO_OBJECT", "MemorySidecar", "Run", "ToolResult", "for_model"]
 
 _PROTOCOL_VERSION: Final = "2025-11-25"
 _STOP_SECONDS: Final = 20.0
-"""How long a sidecar may take to end once its pipe is closed; it gives calls in flight less than that itself."""
+"""How long a sidecar may take to suspend a run, or to end once its pipe is closed while a run is open; it gives calls
+in flight 15 seconds itself."""
+
+_IDLE_STOP_SECONDS: Final = 5.0
+"""How long it may take to end while no run is open: all that it may have to do is to send its telemetry."""
+
+_KILL_SECONDS: Final = 2.0
+"""How long it may take if it has served nothing yet, or is known not to answer; and, for any, to end on SIGTERM."""
 
 _REFUSED: Final = -32000
+_INVALID_PARAMS: Final = -32602
 _TOO_LARGE: Final = (
     "The arguments are larger than a call may be. Nothing was changed. A content has at most 65536 bytes: shorten it, "
     "or split it over several keys."
 )
+NOT_JSON: Final = (
+    "The arguments hold what JSON cannot carry (NaN, Infinity), too large a number, or lists and objects nested too "
+    "deeply. Nothing was changed. Call the tool with the arguments that it takes, texts above all."
+)
+NO_OBJECT: Final = "The arguments must be a JSON object."
 _RUN: Final = "memory-sidecar/run"
 _UNSAVED: Final = "memory-sidecar/unsaved"
 
@@ -91,15 +104,26 @@ class Run:
     async def call(self, name: str, arguments: Mapping[str, Any] | None = None) -> ToolResult:
         """Serve the model's call of the tool `name`. Calls of one run are served in order.
 
+        Whatever a model can produce as arguments may be handed over. What is no object, too large, or nothing that JSON
+        can carry (NaN) is not sent: the result is an error that tells the model.
+
         Raises:
-            RequestRefusedError: there is no such tool, or the run has ended.
+            RequestRefusedError: there is no such tool, the run has ended, or the arguments hold a Python object that
+                is no JSON.
             SidecarDiedError: the sidecar's process ended; a write may or may not be stored.
         """
-        params = {"name": name, "arguments": dict(arguments or {}), "_meta": {_RUN: self.id}}
+        given: object = {} if arguments is None else arguments
+        if not isinstance(given, Mapping):
+            return for_model(NO_OBJECT)
+        params = {"name": name, "arguments": dict(given), "_meta": {_RUN: self.id}}
         try:
             answer = await self._connection.request("tools/call", params)
         except FrameTooLargeError:
-            return ToolResult(content=[{"type": "text", "text": _TOO_LARGE}], isError=True)
+            return for_model(_TOO_LARGE)
+        except RequestRefusedError as error:
+            if error.code != PARSE_ERROR:
+                raise
+            return for_model(NOT_JSON)
         result = ToolResult(answer)
         self.unsaved = result.get("_meta", {}).get(_UNSAVED)
         return result
@@ -125,8 +149,21 @@ class Run:
 
     async def _leave(self) -> None:
         if not self._ended:
-            with anyio.move_on_after(_STOP_SECONDS, shield=True):
-                await self.suspend()
+            await _within_patience(self._connection, self.suspend)
+
+
+async def _within_patience(connection: Connection, suspend: Callable[[], Awaitable[object]]) -> None:
+    """Suspend, even while being cancelled; but not for ever, and not if the sidecar is known not to answer."""
+    if connection.silent:
+        return
+    with anyio.move_on_after(_STOP_SECONDS, shield=True) as scope:
+        await suspend()
+    if scope.cancelled_caught:
+        connection.silent = True
+
+
+def for_model(text: str) -> ToolResult:
+    return ToolResult(content=[{"type": "text", "text": text}], isError=True)
 
 
 class MemorySidecar:
@@ -137,6 +174,7 @@ class MemorySidecar:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._runs: set[str] = set()
+        """Those that are open, or about to be."""
 
     @classmethod
     @asynccontextmanager
@@ -159,11 +197,17 @@ class MemorySidecar:
 
         The sidecar is in a session of its own: Ctrl-C at a terminal is the harness's to handle, and doesn't end it.
 
+        Leaving the block, by a cancellation too, ends the sidecar within bounds even if it does not answer. A run that
+        is open is given 20 seconds to be suspended. Once the pipe is closed, the sidecar has 20 seconds to end while a
+        run is open, 5 while none is, and 2 if it has not started yet or did not answer before; then comes SIGTERM,
+        and 2 seconds later SIGKILL, which loses nothing that was acknowledged.
+
         Raises:
             StartError: it cannot start; the text is the remedy.
-            TypeError: there is no such option.
+            TypeError: there is no such option, or a value is of the wrong type.
         """
         words = command_line(command, options)
+        memory = None
         failure: BaseException | None = None
         with ticket() as (path, token):
             try:
@@ -186,11 +230,12 @@ class MemorySidecar:
                     tasks.start_soon(connection.send)
                     try:
                         await _initialize(connection, process, token)
-                        yield cls(connection)
+                        memory = cls(connection)
+                        yield memory
                     except BaseException as error:  # noqa: BLE001 - raised again below, not wrapped in a group
                         failure = error
                     with anyio.CancelScope(shield=True):
-                        await _stop(process)
+                        await _stop(process, _patience(memory))
                     connection.close()
             finally:
                 with anyio.CancelScope(shield=True):
@@ -217,7 +262,12 @@ class MemorySidecar:
         Raises:
             RequestRefusedError: the run cannot be opened so; the text says why.
         """
-        name = run or f"run-{uuid.uuid4().hex}"
+        name = f"run-{uuid.uuid4().hex}" if run is None else run
+        if not isinstance(name, str) or not name:
+            raise RequestRefusedError(
+                _INVALID_PARAMS,
+                "the id of a run is a text that is not empty; leave it out for a new run with one of its own",
+            )
         params: dict[str, Any] = {"run": name, "resume": resume}
         if scope is not None:
             params["scope"] = scope
@@ -242,8 +292,11 @@ class MemorySidecar:
             return await self._connection.request("memory-sidecar/run/open", params)
         except anyio.get_cancelled_exc_class():
             # It may be open by now, or about to be. Once this is answered, whatever the answer, it is not.
-            with anyio.move_on_after(_STOP_SECONDS, shield=True), suppress(SidecarError):
-                await self._connection.request("memory-sidecar/run/suspend", {"run": params["run"]})
+            with suppress(SidecarError):
+                await _within_patience(
+                    self._connection,
+                    lambda: self._connection.request("memory-sidecar/run/suspend", {"run": params["run"]}),
+                )
             raise
 
     async def runs(self) -> list[dict[str, Any]]:
@@ -272,20 +325,30 @@ async def _initialize(connection: Connection, process: Process, token: str) -> N
         raise start_refused(error.code, str(error)) from None
     except SidecarDiedError as error:
         raise start_failed(await connection.ended()) from error
+    except SidecarError as error:  # it could not read what every sidecar can
+        raise start_failed("what was launched does not speak as a memory sidecar does") from error
     except TimeoutError as error:
         process.kill()  # it has nothing to save, and would be waited for
         raise start_failed() from error
     connection.notify("notifications/initialized")
 
 
-async def _stop(process: Process) -> None:
+def _patience(memory: MemorySidecar | None) -> float:
+    """How long the sidecar may take to end by itself, in seconds; `memory` is None before the handshake is done."""
+    if memory is None or memory._connection.silent:  # noqa: SLF001
+        return _KILL_SECONDS
+    return _STOP_SECONDS if memory._runs else _IDLE_STOP_SECONDS  # noqa: SLF001
+
+
+async def _stop(process: Process, patience: float) -> None:
     """Close the pipe and wait; a sidecar that does not end is terminated, then killed."""
     assert process.stdin is not None  # noqa: S101 - launched with a pipe
     with suppress(OSError, anyio.BrokenResourceError):
         await process.stdin.aclose()
-    for end in (process.terminate, process.kill):
-        with anyio.move_on_after(_STOP_SECONDS):
+    for seconds, end in ((patience, process.terminate), (_KILL_SECONDS, process.kill)):
+        with anyio.move_on_after(seconds):
             await process.wait()
             return
-        end()
+        with suppress(ProcessLookupError):  # it ended just now
+            end()
     await process.wait()

@@ -4,6 +4,7 @@ What is not exactly a JSON-RPC 2.0 message of MCP's kind becomes `Invalid`; noth
 """
 
 import json
+import re
 from collections.abc import Iterator
 from math import isinf
 from typing import Any, Final, TypeGuard
@@ -23,6 +24,16 @@ __all__ = ["MAX_FRAME", "Splitter", "decode", "encode"]
 
 MAX_FRAME: Final = 1024 * 1024
 """Bytes in a frame, newline not counted. The largest legal write, every byte escaped, is less than half of it."""
+
+
+_NO_JSON: Final = "the frame is not JSON in UTF-8, one message a line"
+_NOT_STRICT: Final = (
+    "the message holds what JSON has no word for (NaN, Infinity), too large a number, or lists and objects nested too "
+    "deeply; send it without"
+)
+
+_TOKEN: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|["{}\[\]:,]|[^\s"{}\[\]:,]+', re.DOTALL)
+"""A text, a mark or another scalar. A quote by itself begins a text that does not end."""
 
 
 class Splitter:
@@ -62,9 +73,14 @@ def decode(frame: bytes | None) -> Message | None:
     if not frame.strip():
         return None
     try:
-        message = json.loads(frame.decode(), parse_constant=_refuse_constant, parse_float=_finite)
+        text = frame.decode()
+    except ValueError:
+        return Invalid(None, PARSE_ERROR, _NO_JSON)
+    try:
+        message = json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
     except (ValueError, RecursionError):
-        return Invalid(None, PARSE_ERROR, "the frame is not JSON in UTF-8, one message a line")
+        known = _recovered_id(text)
+        return Invalid(known, PARSE_ERROR, _NO_JSON if known is None else _NOT_STRICT)
     if not isinstance(message, dict):
         return Invalid(None, INVALID_REQUEST, "a message is one JSON object; batches are not supported")
     return _message(message)
@@ -88,6 +104,28 @@ def _message(message: dict[str, Any]) -> Message | None:
     if not isinstance(params, dict):
         return Invalid(known, INVALID_PARAMS, "params is an object")
     return Request(request_id, method, params)
+
+
+def _recovered_id(text: str) -> RequestId | None:
+    """The id of a message that is whole but for a value in it that cannot be read. Whoever waits for it must be told.
+
+    Without recursion, since too deep a nesting is one of the reasons for being here.
+    """
+    depth = 0
+    key = mark = ""
+    found: object = None
+    for match in _TOKEN.finditer(text):
+        part = match[0]
+        if part == '"' or (depth == 0 and (mark or part != "{")):
+            return None
+        if depth == 1 and mark == ":" and key == '"id"':
+            try:
+                found = json.loads(part)
+            except ValueError:
+                return None
+        depth += (part in "{[") - (part in "}]")
+        key, mark = mark, part
+    return found if depth == 0 and _is_id(found) else None
 
 
 def _is_id(value: object) -> TypeGuard[RequestId]:
