@@ -231,6 +231,7 @@ FAULTS = {
     "floods_stderr": (LONG, "bytes to stderr"),
     "prints_junk": (LONG, "not JSON-RPC"),
     "one_endless_line": (Bounds(seconds=60, received=1_000_000), "more than 1000000 bytes"),
+    "tells_why_last": (LONG, "no such license"),
     "exits": (LONG, "no such license"),
     "closes_its_output": (LONG, "closed its output"),
 }

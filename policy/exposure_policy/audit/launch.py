@@ -56,11 +56,11 @@ async def launched(
         )
     incoming, read = anyio.create_memory_object_stream[Any](0)
     write, outgoing = anyio.create_memory_object_stream[Any](0)
-    tail = bytearray()
+    tail, told_all = bytearray(), anyio.Event()
     try:
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(_read_stdout, process, incoming, bounds, fail, tail)
-            tasks.start_soon(_read_stderr, process, bounds, fail, tail)
+            tasks.start_soon(_read_stdout, process, incoming, bounds, fail, tail, told_all)
+            tasks.start_soon(_read_stderr, process, bounds, fail, tail, told_all)
             tasks.start_soon(_write_stdin, process, outgoing)
             try:
                 yield read, write
@@ -78,7 +78,12 @@ async def launched(
 
 
 async def _read_stdout(
-    process: anyio.abc.Process, incoming: Any, bounds: Bounds, fail: Callable[[str], None], tail: bytearray
+    process: anyio.abc.Process,
+    incoming: Any,
+    bounds: Bounds,
+    fail: Callable[[str], None],
+    tail: bytearray,
+    told_all: anyio.Event,
 ) -> None:
     stdout = process.stdout
     assert stdout is not None  # noqa: S101 - opened with pipes, two functions above
@@ -104,9 +109,10 @@ async def _read_stdout(
             if parts and any(parts):
                 fail(f"its output ended within a line: {_shown(b''.join(parts))}; {ONLY_FRAMES}")
                 return
-            # The end of its output: whoever waits for an answer learns why none comes.
-            if not tail:
-                await anyio.sleep(_POLL_SECONDS)
+            # The end of its output: whoever waits for an answer learns why none comes. Why it ends, a server tells
+            # on stderr before or after it closes its output, so that is read to its end.
+            with anyio.move_on_after(_GRACE_SECONDS):
+                await told_all.wait()
             why = f" (its last words on stderr: {_shown(bytes(tail))})" if tail else ""
             remedy = OWN_SERVER if _WHO_MAY_START in tail else CHECK_COMMAND
             fail(f"it closed its output{why}; {remedy}")
@@ -130,7 +136,7 @@ def _shown(data: bytes) -> str:
 
 
 async def _read_stderr(
-    process: anyio.abc.Process, bounds: Bounds, fail: Callable[[str], None], tail: bytearray
+    process: anyio.abc.Process, bounds: Bounds, fail: Callable[[str], None], tail: bytearray, told_all: anyio.Event
 ) -> None:
     stderr = process.stderr
     assert stderr is not None  # noqa: S101 - opened with pipes
@@ -143,6 +149,7 @@ async def _read_stderr(
             if received > bounds.noise:
                 fail(f"it wrote more than {bounds.noise} bytes to stderr; make its log less verbose")
                 return
+    told_all.set()
 
 
 async def _write_stdin(process: anyio.abc.Process, outgoing: Any) -> None:

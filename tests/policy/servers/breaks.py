@@ -44,6 +44,13 @@ def closes_its_output() -> None:
     time.sleep(600)
 
 
+def tells_why_last() -> None:
+    os.write(2, b"starting\n")
+    os.close(1)
+    time.sleep(0.1)
+    exits()
+
+
 def closes_its_input() -> None:
     os.close(0)
     time.sleep(600)
