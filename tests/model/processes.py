@@ -8,6 +8,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +65,14 @@ class World:
         """SIGKILL, and another one in its place."""
         self.sidecars[place].kill()
         self.sidecars[place].__exit__()
-        self.sidecars[place] = self._launch()
+        self.sidecars[place] = self._relaunch()
+
+    def _relaunch(self) -> Sidecar:
+        """A broker that was just restarted may still be reading what it has stored, on a busy machine for long."""
+        for _ in range(5):
+            with suppress(RefusedError):
+                return self._launch()
+        return self._launch()
 
     def clear(self) -> None:
         for item in run_to_end(self.other.list()):

@@ -45,8 +45,8 @@ async def memory_session(
 
     The others are those of `MemorySidecar.launch`. A request that is larger than the sidecar reads, or that holds what
     JSON cannot carry, raises the SDK's `MCPError`, or a ValueError where the SDK itself cannot write it (a Python
-    object, 250 nested lists); the session goes on. When the sidecar dies, so does every request from then on: "Connection closed".
-    What it acknowledged is saved, and a new session with the same `run` resumes it.
+    object, 250 nested lists); the session goes on. When the sidecar dies, so does every request from then on:
+    "Connection closed". What it acknowledged is saved, and a new session with the same `run` resumes it.
 
     Raises:
         StartError: it cannot start; the text is the remedy.
