@@ -43,10 +43,10 @@ async def memory_session(
         run: the run's id; it is resumed if it exists. A new one by default.
         errlog: where the sidecar's log goes; this process's stderr by default.
 
-    The others are those of `MemorySidecar.launch`. A request that is larger than the sidecar reads, or that holds what JSON
-    cannot carry, raises the SDK's `MCPError`, or a ValueError where the SDK itself cannot write it (a Python object, 250
-    nested lists); the session goes on. When the sidecar dies, so does every request from then on: "Connection closed".
-    What it acknowledged is saved, and a new session with the same `run` resumes it.
+    The others are those of `MemorySidecar.launch`. A request that is larger than the sidecar reads, or that holds what
+    JSON cannot carry, raises the SDK's `MCPError`, or a ValueError where the SDK itself cannot write it (a Python
+    object, 250 nested lists); the session goes on. When the sidecar dies, so does every request from then on:
+    "Connection closed". What it acknowledged is saved, and a new session with the same `run` resumes it.
 
     Raises:
         StartError: it cannot start; the text is the remedy.
