@@ -24,12 +24,10 @@ function connect(child) {
   child.stdin.on("error", () => {}); // it died while it was written to; "close" follows
   createInterface({ input: child.stdout }).on("line", (line) => {
     const { id, result, error } = JSON.parse(line);
-    // An error without an id is for a request that could not be read: any of them.
-    for (const key of id == null ? [...waiting.keys()] : [id]) {
-      if (error) waiting.get(key)?.reject(Object.assign(new Error(error.message), { code: error.code }));
-      else waiting.get(key)?.resolve(result);
-      waiting.delete(key);
-    }
+    if (id == null) end(`could not read a request: ${error?.message}`); // whichever of those that wait
+    else if (error) waiting.get(id)?.reject(Object.assign(new Error(error.message), { code: error.code }));
+    else waiting.get(id)?.resolve(result);
+    waiting.delete(id);
   });
   function request(method, params) {
     const id = (last += 1);

@@ -54,7 +54,7 @@ def test_an_answer_without_an_id_hangs_nobody(tmp_path: Path) -> None:
     stub = tmp_path / "stub.py"
     stub.write_text('input(); print(\'{"id":null,"error":{"code":-32700,"message":"no JSON"}}\', flush=True); input()')
     done = run(tmp_path, f"{sys.executable} {stub}")
-    assert "no JSON" in done.stderr
+    assert "could not read a request: no JSON" in done.stderr
     assert done.returncode == 1
 
 

@@ -35,7 +35,12 @@ const said = (promise) => promise.then((result) => result.content[0].text, (erro
 const memory = await MemorySidecar.launch(command);
 const [one, two] = await Promise.all([memory.open("one"), memory.open("two")]);
 const note = { key: "k", description: "d", content: "c" };
+const deep = JSON.parse("[".repeat(5000) + "]".repeat(5000));
 console.log(await said(one.call("memory_write", { ...note, content: "\u00e9".repeat(600_000) })));
+console.log(await said(one.call("memory_write", { ...note, content: deep })));
+const less = JSON.parse("[".repeat(1200) + "]".repeat(1200));
+console.log(await said(one.call("memory_write", { ...note, content: less })));
+console.log((await one.call("memory_write", { ...note, content: JSON.parse("1e999") })).isError);
 console.log(await said(one.call("memory_write", note)));
 console.log((await Promise.all([one, two].map((run) => said(run.call("memory_read", { key: "k" }))))).join(" "));
 process.kill(memory.pid, "SIGSTOP");
@@ -60,6 +65,9 @@ await MemorySidecar.launch([...command, "--config", "none.yaml"]).catch((error) 
 
 TROUBLE_SAID = [
     "The arguments are larger than a call may be. Nothing was changed. ",
+    "The arguments hold lists and objects nested too deeply",
+    "The arguments hold lists and objects nested too deeply",
+    "true",
     '{"written":true,"key":"k"}',
     '{"found":true,"key":"k","description":"d","content":"c"} {"found":true,"key":"k","description":"d","content":"c"}',
     "MCP error -32001: the harness changed its mind",

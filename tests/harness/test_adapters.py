@@ -500,7 +500,7 @@ async def test_mcp_session_refuses_what_json_cannot_carry_and_goes_on(tmp_path: 
     circle.append(circle)
     async with memory_session(identity="tester", store_dir=tmp_path, errlog=sys.__stderr__) as session:
         for value in (deep, circle, object(), b"\xff"):  # the SDK's own refusal, before it takes a request
-            with anyio.fail_after(20), pytest.raises(ValueError, match=r"depth|Circular|serializ"):
+            with anyio.fail_after(20), pytest.raises(ValueError, match=r"depth|Circular|serializ|utf-8"):
                 await session.call_tool("memory_write", {**NOTE, "content": value})
         for value in (10**8000, "\ud83d"):
             with anyio.fail_after(20), pytest.raises(MCPError, match=r"JSON.*; send it without"):

@@ -20,6 +20,11 @@ const MAX_ANSWER = 16 * 1024 * 1024;
 const TOO_LARGE =
   "The arguments are larger than a call may be. Nothing was changed. A content has at most 65536 bytes: shorten it, " +
   "or split it over several keys.";
+/** JSON-RPC's code for what the sidecar could not read: JSON.parse takes deeper lists and longer numbers than it does. */
+const PARSE_ERROR = -32700;
+const UNREADABLE =
+  "The arguments hold lists and objects nested too deeply, or too large a number. Nothing was changed. Call the tool with " +
+  "the arguments that it takes, texts above all.";
 
 const Scope = z.object({ store: z.string(), keys: z.record(z.string(), z.string()) });
 const Ended = z.object({ run: z.string(), scope: Scope });
@@ -93,8 +98,10 @@ export class Run {
     try {
       return (await this.client.callTool(params, undefined, signal && { signal })) as CallToolResult;
     } catch (error) {
-      if (!(error instanceof FrameTooLargeError)) throw error;
-      return { content: [{ type: "text", text: TOO_LARGE }], isError: true }; // the model can mend it
+      // The SDK itself gives up on the deepest, with a RangeError.
+      const unreadable = error instanceof RangeError || (error as { code?: unknown }).code === PARSE_ERROR;
+      if (!unreadable && !(error instanceof FrameTooLargeError)) throw error;
+      return { content: [{ type: "text", text: unreadable ? UNREADABLE : TOO_LARGE }], isError: true }; // the model can mend it
     }
   }
 
