@@ -13,7 +13,7 @@ import sys
 
 from ..store.errors import InvalidError
 from ..store.rules import validate_write
-from .failure import Failure
+from .failure import EX_USAGE, Failure
 from .memory import opened
 from .places import PLACES, add_options, places
 from .portable import Note, Portable, PortableError, decode
@@ -58,6 +58,8 @@ def load(path: str) -> Portable:
     """
     try:
         if path == "-":
+            if sys.stdin is None:
+                raise Failure("stdin is closed; send the file to it, or name the file", EX_USAGE)
             data = sys.stdin.buffer.read()
         else:
             with open(path, "rb") as file:
