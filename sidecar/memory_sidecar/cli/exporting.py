@@ -19,6 +19,7 @@ from .failure import EX_FOUND, EX_USAGE, Failure, complain
 from .memory import Memory, opened
 from .places import PLACES, add_options, places
 from .portable import Note, encode
+from .remedy import quoted
 from .report import print_json, progress
 from .show import unreadable
 
@@ -94,7 +95,7 @@ def save(path: str, data: bytes, *, overwrite: bool) -> None:
                 publish(opened_directory, stage, name)
             files.flush(opened_directory)
     except FileNotFoundError as error:
-        raise Failure(f"there is no directory {directory}; make it first: mkdir -p {directory}") from error
+        raise Failure(f"there is no directory {directory}; make it first: mkdir -p {quoted(directory)}") from error
     except FileExistsError as error:
         raise Failure(f"{path} exists; choose another name, or replace it with --overwrite") from error
     except OSError as error:

@@ -6,7 +6,7 @@ Listings and the index show the descriptions of all notes at once: of those it r
 
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from ..run.compact import meetings
@@ -15,6 +15,7 @@ from ..run.records import Record
 from ..run.replay import DamagedError, NewerError
 from ..run.runs import run_names
 from .failure import EX_CONFIG, Failure
+from .remedy import command, quoted
 
 __all__ = [
     "Journaled",
@@ -102,8 +103,10 @@ class Listing(NamedTuple):
     times: int
 
 
-def read_journals(directory: str, identity: str | None = None) -> list[Journaled]:
+def read_journals(directory: str, identity: str | None = None, *, given: Mapping[str, str | None]) -> list[Journaled]:
     """All journals in `directory`, sorted by run; those of `identity`, if given, and every damaged one.
+
+    `given` are the options that named the directory, for the remedies.
 
     Raises:
         Failure: the directory cannot be read.
@@ -115,12 +118,15 @@ def read_journals(directory: str, identity: str | None = None) -> list[Journaled
             f"cannot read the journal directory {directory}: {error.strerror}; check --journal-dir and its permissions",
             EX_CONFIG,
         ) from error
-    found = (_journal(directory, name) for name in names)
+    found = (_journal(directory, name, given) for name in names)
     return [one for one in found if one is not None and (identity is None or one.problem or one.identity == identity)]
 
 
-def _journal(directory: str, run: str) -> Journaled | None:
+def _journal(directory: str, run: str, given: Mapping[str, str | None]) -> Journaled | None:
     path = os.path.join(directory, journal_name(run))
+
+    def prune(state: str) -> str:
+        return command(given, "runs", "prune", "--state", state)
 
     def unusable(state: str, problem: str, remedy: str, raw: bytes = b"") -> Journaled:
         return Journaled(run, state, "", "", "", "", (), 0, problem, remedy, raw)
@@ -132,7 +138,7 @@ def _journal(directory: str, run: str) -> Journaled | None:
         if kind is None:
             return None
         return unusable(
-            "blocked", f"is {kind}, not a file", f"move {path} away; until then no run of that id can be opened"
+            "blocked", f"is {kind}, not a file", f"move {quoted(path)} away; until then no run of that id can be opened"
         )
     except NewerError as error:
         return unusable("newer", f"was written by a newer version, {error}", "read it with that version", _bytes(path))
@@ -140,18 +146,20 @@ def _journal(directory: str, run: str) -> Journaled | None:
         return unusable(
             "damaged",
             f"is damaged, {error}",
-            "restore it from a copy, or remove it: memory-sidecar runs prune --state damaged",
+            f"restore it from a copy, or remove it: {prune('damaged')}",
             _bytes(path),
         )
     except OSError as error:
-        return unusable("damaged", f"cannot be read: {error.strerror}", f"let this user read {path}")
+        return unusable(
+            "damaged", f"cannot be read: {error.strerror}", f"let this user read it: chmod u+r {quoted(path)}"
+        )
     if found is None and is_open:
         return None  # its first record is about to be written
     if found is None:
         return unusable(
             "empty",
             "holds no whole record: its process died as it began, or it was cut short",
-            "restore it if there was more in it, or remove it: memory-sidecar runs prune --state empty",
+            f"restore it if there was more in it, or remove it: {prune('empty')}",
             _bytes(path),
         )
     state = "open" if is_open else "interrupted" if found.state == "running" else found.state

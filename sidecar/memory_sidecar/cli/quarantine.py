@@ -34,6 +34,7 @@ from .ledger import Sought, is_complete, read_journals
 from .memory import Memory, opened
 from .places import PLACES, add_options, place, places
 from .portable import Note, encode
+from .remedy import command
 from .report import add_json, moment, on_terminal, print_json, print_table, shown_revision
 from .runs import journal_directory, listed, print_sights, seen
 from .show import unreadable
@@ -92,14 +93,16 @@ def run(arguments: argparse.Namespace) -> int:
 def _quarantine(arguments: argparse.Namespace, directory: str) -> int:
     key = arguments.key
     with opened(places(vars(arguments)), write=True) as memory:
-        path, entry, revision = _move(memory, key, arguments.reason, directory)
+        path, entry, revision = _move(memory, arguments, directory)
     if not arguments.json:
         # Before the journals are read, which may take a while: this is done, whatever comes.
         print(f"{key} at revision {shown_revision(revision)} is quarantined in {visible(path, lines=False)}")
-        print(f"to put it back: memory-sidecar quarantine --restore {key}, with the same options", flush=True)
+        print(f"to put it back: {_again(arguments, '--restore', key)}", flush=True)
     sought = Sought(key, None)
     journals = [
-        one for one in read_journals(journal_directory(arguments)) if one.problem or memory.fingerprint in one.stores
+        one
+        for one in read_journals(journal_directory(arguments), given=vars(arguments))
+        if one.problem or memory.fingerprint in one.stores
     ]
     found = seen(journals, sought)
     if arguments.json:
@@ -123,7 +126,13 @@ def _quarantine(arguments: argparse.Namespace, directory: str) -> int:
     return 0
 
 
-def _move(memory: Memory, key: str, reason: str, directory: str) -> tuple[str, Entry, str]:
+def _again(arguments: argparse.Namespace, *words: str) -> str:
+    chosen: str | None = arguments.quarantine_dir
+    return command(vars(arguments), "quarantine", *words, *(() if chosen is None else ("--quarantine-dir", chosen)))
+
+
+def _move(memory: Memory, arguments: argparse.Namespace, directory: str) -> tuple[str, Entry, str]:
+    key: str = arguments.key
     for _ in range(_ATTEMPTS):
         scope = Scope()
         try:
@@ -131,11 +140,11 @@ def _move(memory: Memory, key: str, reason: str, directory: str) -> tuple[str, E
         except InvalidError as error:
             raise Failure(str(error), EX_USAGE) from error
         except KeyNotFoundError as error:
-            raise Failure(f"there is no note {key}; see memory-sidecar list") from error
+            raise Failure(f"there is no note {key}; see {command(vars(arguments), 'list')}") from error
         except UnreadableError as error:
             raise Failure(unreadable(memory, key, error)) from error
         revision = scope.revision(key) or ""
-        path = _keep(memory, Note(key, entry), revision, reason, directory)
+        path = _keep(memory, Note(key, entry), revision, arguments.reason, directory)
         try:
             if _remove(memory, key, revision):
                 return path, entry, revision
@@ -190,12 +199,12 @@ def _restore(arguments: argparse.Namespace, directory: str) -> int:
     with opened(places(vars(arguments)), write=True, make=True) as memory:
         candidates = [one for one in kept if one.note.key == key]
         if not candidates:
-            raise Failure(f"no note {visible(key, lines=False)} is in {directory}; see quarantine --list")
+            raise Failure(f"no note {visible(key, lines=False)} is in {directory}; see {_again(arguments, '--list')}")
         ours = [one for one in candidates if one.about.get("store") == memory.fingerprint]
         if not ours:
             raise Failure(
                 f"{key} was quarantined from another memory; to put it into this one all the same: "
-                f"memory-sidecar import {candidates[-1].path}"
+                + command(vars(arguments), "import", candidates[-1].path)
             )
         newest = ours[-1]
         result = put(memory, key, newest.note.entry, overwrite=arguments.overwrite)
