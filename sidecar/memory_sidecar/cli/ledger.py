@@ -5,6 +5,7 @@ Listings and the index show the descriptions of all notes at once: of those it r
 """
 
 import os
+import re
 import stat
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
@@ -23,14 +24,16 @@ __all__ = [
     "Sight",
     "Sought",
     "is_complete",
+    "is_revision",
     "listings",
     "may_have_forgotten",
     "read_journals",
     "sights",
 ]
 
-_SHORTEST_PREFIX: Final = 8
-"""Characters of a digest that stand for all of it. A bucket's revisions are numbers, and always whole."""
+_REVISION: Final = re.compile(r"[0-9a-f]{8,32}|[1-9][0-9]{0,19}(@[A-Za-z0-9_:.TZ+-]{1,40})?")
+"""What may be looked for: a digest, or enough of one to stand for all of it; or a bucket's number, which may be
+followed by a mark of the stream's life."""
 
 
 class Journaled(NamedTuple):
@@ -63,14 +66,22 @@ class Sought(NamedTuple):
     revision: str | None
 
     def matches(self, revision: str | None) -> bool:
+        """Whether `revision`, as a journal has it, is the one that is looked for.
+
+        A number without a mark stands for that number with any.
+        """
         if self.revision is None or revision == self.revision:
             return True
-        return (
-            revision is not None
-            and len(revision) == 32
-            and len(self.revision) >= _SHORTEST_PREFIX
-            and revision.startswith(self.revision)
-        )
+        if revision is None:
+            return False
+        if len(revision) == 32 and "@" not in revision:
+            return len(self.revision) >= 8 and revision.startswith(self.revision)
+        return revision.startswith(f"{self.revision}@")
+
+
+def is_revision(text: str) -> bool:
+    """Whether a note can have this revision, or one that starts so."""
+    return _REVISION.fullmatch(text) is not None
 
 
 class Sight(NamedTuple):

@@ -46,6 +46,7 @@ from .ledger import (
     Sight,
     Sought,
     is_complete,
+    is_revision,
     listings,
     may_have_forgotten,
     read_journals,
@@ -95,10 +96,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def _sought(text: str) -> Sought:
-    key, _, revision = text.partition("@")
+    key, at, revision = text.partition("@")
     if not is_key(key):
         raise argparse.ArgumentTypeError("it takes KEY or KEY@REV, as memory-sidecar show prints them")
-    return Sought(key, revision or None)
+    if at and not is_revision(revision):
+        # "No run met it" must never be the answer to a revision that no note can have.
+        raise argparse.ArgumentTypeError(
+            "after @ comes a revision as memory-sidecar show prints it: of a file 8 to 32 of 0-9 a-f, "
+            "of a bucket NUMBER or NUMBER@MARK"
+        )
+    return Sought(key, revision if at else None)
 
 
 def _age(text: str) -> float:
