@@ -420,13 +420,14 @@ def test_a_revision_that_no_note_can_have_is_wrong_usage(cli: Cli, place: Place,
 
 def test_a_number_stands_for_itself_under_every_mark(cli: Cli, place: Place) -> None:
     place.write("other", run="template")
-    lines = (place.runs / "template.jsonl").read_bytes().splitlines()
+    template, _ = read_journal(str(place.runs / "template.jsonl"))
+    assert template is not None
     met = {"plain": "7", "marked": "7@2026-11-30T10:00:00.5+00:00", "again": "7@x_Z", "more": "77", "digest": "7" * 32}
     met["long"] = "8@" + "x" * 30  # as long as a digest, and none
     for run, revision in met.items():
         change = records.scope_change(Change("plan", revision, "read"))
-        first = json.loads(lines[0]) | {"run": run}
-        (place.runs / f"{run}.jsonl").write_text(f"{json.dumps(first)}\n{json.dumps(change)}\n")
+        whole = template._replace(keys={}, records=[template.records[0] | {"run": run}, change])
+        (place.runs / f"{run}.jsonl").write_bytes(compacted(whole))
     for sought, found in {
         "7": {"plain", "marked", "again"},
         "7@x_Z": {"again"},

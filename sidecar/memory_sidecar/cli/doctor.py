@@ -98,6 +98,7 @@ def _all(options: Mapping[str, str | None], run_id: str | None) -> Checks:
     yield _identity(identity)
     yield from _store(given, config, identity, backend)
     yield from _journals(given, run_id)
+    yield from _apart(given, config, identity, backend)
 
 
 def _wrong(check: str, error: Exception | str) -> _Check:
@@ -345,6 +346,20 @@ def _journals(given: Arguments, run_id: str | None) -> Checks:
             yield _Check("journal", "wrong", f"the journal of run {journal.run} {journal.problem}", journal.remedy)
     if run_id is not None:
         yield _run(run_id, states)
+
+
+def _apart(given: Arguments, config: Config, identity: str | None, backend: str) -> Checks:
+    """Whether notes and journals have a directory each. What cannot be told is told by the other checks."""
+    with suppress(StartError, BackendError, KeyError):
+        notes = describe(config, identity, given.store_dir)["directory"] if backend == "file" else None
+        journals = given.journal_dir or default_journal_dir(given.store_dir)
+        if notes is not None and os.path.realpath(notes) == os.path.realpath(journals):
+            yield _Check(
+                "journal",
+                "wrong",
+                f"notes and journals are in one directory, {notes}",
+                "set --journal-dir, or harness.memory.options.directory, to another one",
+            )
 
 
 _CANNOT_OPEN: Final[dict[str, tuple[str, str]]] = {

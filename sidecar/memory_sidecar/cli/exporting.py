@@ -36,6 +36,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    if not arguments.to:
+        raise Failure("--to is empty, which names nothing; name a file, or leave it out for stdout", EX_USAGE)
     to_file = arguments.to != "-"
     if not to_file and arguments.json:
         raise Failure("--json tells about the export, and stdout is the export itself; add --to FILE", EX_USAGE)

@@ -6,10 +6,13 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
-from typing import Final, TextIO
+from typing import TYPE_CHECKING, Final, TextIO
 
 from ..plain import visible
 from .output import OutputError, whole
+
+if TYPE_CHECKING:
+    from ..store.errors import StoreError
 
 __all__ = [
     "EX_CONFIG",
@@ -21,6 +24,7 @@ __all__ = [
     "guarded",
     "in_steps",
     "stopped_status",
+    "told",
 ]
 
 EX_FOUND: Final = 1
@@ -81,6 +85,11 @@ def in_steps() -> Iterator[Callable[[], None]]:
     finally:
         for number, handler in before:
             signal.signal(number, handler)
+
+
+def told(error: "StoreError") -> str:
+    """What a store's refusal says to an operator, who gets the remedy that is kept from models."""
+    return error.remedy or str(error)
 
 
 def complain(text: str) -> None:
@@ -154,10 +163,8 @@ def _explained(error: Exception) -> tuple[str, int]:
             return str(error), error.status
         case StartError() | BackendError():
             return str(error), EX_CONFIG
-        case StoreError() if error.remedy:
-            return error.remedy, EX_FOUND
         case StoreError():
-            return f"{error}\nmemory-sidecar doctor, with the same options, looks for the cause", EX_FOUND
+            return told(error), EX_FOUND
         case OutputError():
             return f"cannot write the output: {error.strerror}; send it somewhere else", EX_FOUND
         case OSError():

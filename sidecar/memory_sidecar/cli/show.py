@@ -68,6 +68,8 @@ def unreadable(memory: Memory, key: str, error: UnreadableError) -> str:
 
 def why_unreadable(directory: str | None, key: str, error: UnreadableError) -> str:
     """As `unreadable`, of a note in `directory`, or at a broker."""
+    if error.remedy:
+        return f"{key}: {error.remedy}"
     what = str(error).partition(". ")[0]
     if directory is None:
         return f"{key}: {what}"
