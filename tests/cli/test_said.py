@@ -8,6 +8,11 @@ from pathlib import Path
 import pytest
 from tests.support.broker import add_bucket, connected, put, run_broker
 
+from memory_sidecar.assemble import Arguments
+from memory_sidecar.cli.failure import told
+from memory_sidecar.cli.memory import opened
+from memory_sidecar.store.errors import UnavailableError
+
 from .conftest import Cli, Place
 
 
@@ -61,13 +66,13 @@ def test_what_the_broker_refuses_while_copying_is_told_to_the_operator(
             assert "Go on without it" not in told
 
 
-def test_a_store_out_of_reach_names_the_doctor_of_this_memory(cli: Cli, place: Place) -> None:
+def test_a_store_out_of_reach_names_the_doctor_of_this_memory(place: Place) -> None:
     place.write("a")
-    place.notes.rename(place.notes.with_suffix(".away"))
-    place.notes.write_text("")
-    done = cli("list", *place.options)
-    assert done.status in (1, 78)
-    assert str(place.notes) in done.err
+    with opened(Arguments(store_dir=str(place.path), identity="bot")) as memory:
+        place.notes.rename(place.notes.with_suffix(".away"))
+        with pytest.raises(UnavailableError) as refused:
+            memory.list()
+    assert f"memory-sidecar doctor --identity bot --store-dir {place.path} looks for the cause" in told(refused.value)
 
 
 @pytest.mark.parametrize("end", ["from", "to"])
