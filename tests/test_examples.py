@@ -67,3 +67,20 @@ def test_the_fleet_shares_one_memory(run_example) -> None:
     told = run_example("fleet/fleet.py")
     assert [line for line in told.splitlines() if '"code":"changed"' in line and "bob" in line]
     assert told.splitlines()[-1].endswith('{"written":true,"key":"runbook"}')
+
+
+def test_the_guards_of_the_readme(tmp_path: Path) -> None:
+    pytest.importorskip("mcp")
+    text = (EXAMPLES.parent / "README.md").read_text()
+    (code,) = [block for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "guard_mcp" in block]
+    refused = (
+        "\nfrom exposure_policy import ExposureRefused"
+        "\ntry:\n    server.tool(name='memory_read')(lambda key: key)"
+        "\nexcept ExposureRefused:\n    print('refused')"
+        "\ntry:\n    check_a2a_card({'name': 'x', 'skills': [{'id': 'memory_read', 'name': 'memory_read'}]})"
+        "\nexcept ExposureRefused:\n    print('refused')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code + refused], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert (done.stdout, done.returncode) == ("refused\nrefused\n", 0), done.stderr

@@ -80,7 +80,7 @@ def test_the_copy_is_an_export(cli: Cli, place: Place, other: Place) -> None:
     ("words", "status", "says"),
     [
         (("nope",), 1, "there is no note nope"),
-        (("--restore", "nope"), 1, "see quarantine --list"),
+        (("--restore", "nope"), 1, "see memory-sidecar quarantine --list"),
         ((), 64, "is required"),
         (("../x",), 64, "This key is not legal"),
         (("a", "--quarantine-dir", "/proc/none"), 78, "nothing was moved; set --quarantine-dir"),

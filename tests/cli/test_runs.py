@@ -391,3 +391,52 @@ def test_a_journal_directory_that_is_none(cli: Cli, tmp_path: Path, kind: str) -
     done = cli("runs", "--journal-dir", tmp_path / kind)
     assert done.status == (78 if kind == "file" else 0)
     assert ("is not a directory" in done.err) == (kind == "file")
+
+
+@pytest.mark.parametrize(
+    "revision",
+    [
+        "",
+        "a",
+        "zz",
+        "abcdef0",
+        "0123456789ABCDEF",
+        "0" * 33,
+        "7@",
+        "0@x",
+        "7@a b",
+        "7@a@b",
+        "7@" + "x" * 41,
+        "@7",
+        " 7",
+    ],
+)
+def test_a_revision_that_no_note_can_have_is_wrong_usage(cli: Cli, place: Place, revision: str) -> None:
+    place.write("plan")
+    done = cli("runs", "--saw", f"plan@{revision}", *place.options)
+    assert (done.status, done.out) == (64, "")
+    assert "of a file 8 to 32 of 0-9 a-f, of a bucket NUMBER or NUMBER@MARK" in done.err
+
+
+def test_a_number_stands_for_itself_under_every_mark(cli: Cli, place: Place) -> None:
+    place.write("other", run="template")
+    template, _ = read_journal(str(place.runs / "template.jsonl"))
+    assert template is not None
+    met = {"plain": "7", "marked": "7@2026-11-30T10:00:00.5+00:00", "again": "7@x_Z", "more": "77", "digest": "7" * 32}
+    met["long"] = "8@" + "x" * 30  # as long as a digest, and none
+    for run, revision in met.items():
+        change = records.scope_change(Change("plan", revision, "read"))
+        whole = template._replace(keys={}, records=[template.records[0] | {"run": run}, change])
+        (place.runs / f"{run}.jsonl").write_bytes(compacted(whole))
+    for sought, found in {
+        "7": {"plain", "marked", "again"},
+        "7@x_Z": {"again"},
+        "7@x_": set(),
+        "7@2026-11-30T10:00:00.5+00:00": {"marked"},
+        "77": {"more"},
+        "7" * 8: {"digest"},
+        "8": {"long"},
+    }.items():
+        assert {run for run, _ in saw(cli, place, f"plan@{sought}")} == found, sought
+    table = cli("runs", "--saw", "plan@8", *place.options).out
+    assert met["long"] in table

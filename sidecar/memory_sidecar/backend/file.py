@@ -54,8 +54,10 @@ def resolve_directory(options: FileOptions, identity: str | None, base: str | No
         BackendError: the directory is not one, or has to be named after an identity that is not a legal key.
     """
     if options.directory is not None:
-        if not options.directory or "\0" in options.directory:
+        if not options.directory:
             raise BackendError("harness.memory.options.directory is empty; name a directory or leave the option out")
+        if "\0" in options.directory:
+            raise BackendError("harness.memory.options.directory holds a NUL character, which no name can; remove it")
         try:
             relative = files.at_home(options.directory)
         except ValueError as error:

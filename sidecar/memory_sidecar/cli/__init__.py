@@ -1,8 +1,8 @@
 """The command line: one module a command, each with `configure` and `run`; a command is imported when it is used.
 
-Exit statuses: 0 done; 1 something was found wrong or left out, and is named; 64 wrong usage, 77 a refusal by policy
-and 78 a configuration or directory that cannot be used, as in sysexits.h; 130 interrupted, 143 terminated, 129 hung up,
-141 nobody reads stdout.
+Exit statuses: 0 done; 1 something was found wrong or left out, and is named; 2 audit could not see all; 64 wrong
+usage, 77 a refusal by policy and 78 a configuration or directory that cannot be used, as in sysexits.h; 130
+interrupted, 143 terminated, 129 hung up, 141 nobody reads stdout.
 """
 
 import gc

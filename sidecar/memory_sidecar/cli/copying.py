@@ -12,10 +12,14 @@ usage; 78 a configuration or a memory cannot be used.
 """
 
 import argparse
+import re
+from contextlib import ExitStack
 
 from ..assemble import Arguments
-from .failure import EX_USAGE, Failure
-from .memory import opened
+from ..backend.opened import BackendError
+from ..wire.serve import StartError
+from .failure import EX_CONFIG, EX_USAGE, Failure, complain
+from .memory import Memory, opened
 from .places import place
 from .report import add_json, progress
 from .transfer import print_report, reader, transfer
@@ -37,12 +41,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     source_places, target_places = _places(arguments, "from"), _places(arguments, "to")
-    with (
-        opened(source_places) as source,
-        opened(
-            target_places, write=not arguments.dry_run, make=not arguments.dry_run, empty=arguments.dry_run
-        ) as target,
-    ):
+    change = not arguments.dry_run
+    with ExitStack() as stack:
+        source = _open(stack, "from", source_places)
+        target = _open(stack, "to", target_places, write=change, make=change, empty=not change)
         if source.fingerprint == target.fingerprint:
             raise Failure("--from and --to mean the same memory; name two", EX_USAGE)
         keys = [item.key for item in source.list()]
@@ -55,7 +57,18 @@ def run(arguments: argparse.Namespace) -> int:
                 dry_run=arguments.dry_run,
                 advance=bar.advance,
             )
+    if target.unused:
+        complain(f"--to: {target.unused}")
     return print_report(report, dry_run=arguments.dry_run, as_json=arguments.json)
+
+
+def _open(stack: ExitStack, end: str, given: Arguments, **how: bool) -> Memory:
+    try:
+        return stack.enter_context(opened(given, **how))
+    except (Failure, StartError, BackendError) as error:
+        # They name the options that other commands take.
+        text = re.sub(r"--(identity|store-dir)\b", rf"--{end}-\1", str(error))
+        raise Failure(re.sub(r"--config\b", f"--{end}", text), EX_CONFIG) from error
 
 
 def _places(arguments: argparse.Namespace, end: str) -> Arguments:

@@ -31,6 +31,7 @@ from ..wire.ticket import TICKET_VARIABLE
 from .failure import EX_FOUND, Failure
 from .ledger import read_journals
 from .places import PLACES, add_options, places
+from .remedy import command, quoted
 from .report import add_json, on_terminal, print_json, print_table
 from .show import why_unreadable
 
@@ -84,7 +85,7 @@ def _all(options: Mapping[str, str | None], run_id: str | None) -> Checks:
     yield _Check(
         "program", "ok", f"memory-sidecar {__version__} on Python {sys.version.split()[0]} at {sys.executable}"
     )
-    yield from _launching()
+    yield from _launching(options)
     try:
         given = places(options)
         config, identity = settle(given)
@@ -97,6 +98,7 @@ def _all(options: Mapping[str, str | None], run_id: str | None) -> Checks:
     yield _identity(identity)
     yield from _store(given, config, identity, backend)
     yield from _journals(given, run_id)
+    yield from _apart(given, config, identity, backend)
 
 
 def _wrong(check: str, error: Exception | str) -> _Check:
@@ -105,7 +107,7 @@ def _wrong(check: str, error: Exception | str) -> _Check:
     return _Check(check, "wrong", found or mend, mend if found else "")
 
 
-def _launching() -> Checks:
+def _launching(options: Mapping[str, str | None]) -> Checks:
     """What `serve` itself refuses to start on. No harness is at hand here, so a ticket is looked at if there is one."""
     path = os.environ.get(TICKET_VARIABLE)
     if not path:
@@ -114,7 +116,7 @@ def _launching() -> Checks:
             "note",
             f"no launch ticket in {TICKET_VARIABLE}, and serve needs one, with pipes for stdin and stdout: "
             "a harness starts it, not a person and not an MCP host",
-            "memory-sidecar try, or MemorySidecar.launch in memory_sidecar.harness",
+            f"{command(options, 'try')}, or MemorySidecar.launch in memory_sidecar.harness",
         )
         return
     again = "let the harness write a fresh one, mode 0600, for each launch"
@@ -188,12 +190,12 @@ def _store(given: Arguments, config: Config, identity: str | None, backend: str)
     except BackendError as error:
         yield _wrong(name, error)
         return
-    yield from _notes(running, name, directory)
+    yield from _notes(running, name, directory, given._asdict())
     for what in durability:
         yield _wrong(name, what)._replace(state="note")
 
 
-def _notes(running: Running, name: str, directory: str | None) -> Checks:
+def _notes(running: Running, name: str, directory: str | None, options: Mapping[str, str | None]) -> Checks:
     running.begin()
     unreadable: list[str] = []
     try:
@@ -218,7 +220,9 @@ def _notes(running: Running, name: str, directory: str | None) -> Checks:
         name,
         "note" if len(items) >= _NEARLY_FULL else "ok",
         f"{len(items)} of {MAX_ENTRIES} notes" + (f" in {where}" if where else ""),
-        "remove what is not needed: memory-sidecar list, then quarantine KEY" if len(items) >= _NEARLY_FULL else "",
+        f"remove what is not needed: {command(options, 'list')}, then {command(options, 'quarantine', 'KEY')}"
+        if len(items) >= _NEARLY_FULL
+        else "",
     )
     for text in unreadable:
         found, _, mend = text.partition("; ")
@@ -269,7 +273,7 @@ def _place(check: str, directory: str, option: str, read_only: bool = False) -> 
         return
     if not _may_write(existing):
         if os.stat(existing).st_uid == os.geteuid() and not os.access(existing, os.R_OK | os.W_OK | os.X_OK):
-            change = f"chmod u+rwx {existing}"
+            change = f"chmod u+rwx {quoted(existing)}"
         yield _Check(check, "wrong", f"cannot use {directory}: {existing} is not writable by this user", change)
         return
     if existing != directory:
@@ -296,10 +300,15 @@ def _privacy(check: str, directory: str) -> _Check:
     mode = stat.S_IMODE(status.st_mode)
     if status.st_uid != os.geteuid():
         return _Check(
-            check, "note", f"{directory} belongs to another user", f"chown -R {_user()} {directory}, if it should not"
+            check,
+            "note",
+            f"{directory} belongs to another user",
+            f"chown -R {quoted(_user())} {quoted(directory)}, if it should not",
         )
     if mode & 0o077:
-        return _Check(check, "note", f"{directory} is open to other users (mode {mode:04o})", f"chmod 700 {directory}")
+        return _Check(
+            check, "note", f"{directory} is open to other users (mode {mode:04o})", f"chmod 700 {quoted(directory)}"
+        )
     return _Check(check, "ok", directory)
 
 
@@ -324,7 +333,7 @@ def _journals(given: Arguments, run_id: str | None) -> Checks:
     if os.path.lexists(directory) and not (os.path.isdir(directory) and os.access(directory, os.R_OK | os.X_OK)):
         return
     try:
-        found = read_journals(directory)
+        found = read_journals(directory, given=given._asdict())
     except Failure as error:
         yield _wrong("journal", error)
         return
@@ -337,6 +346,20 @@ def _journals(given: Arguments, run_id: str | None) -> Checks:
             yield _Check("journal", "wrong", f"the journal of run {journal.run} {journal.problem}", journal.remedy)
     if run_id is not None:
         yield _run(run_id, states)
+
+
+def _apart(given: Arguments, config: Config, identity: str | None, backend: str) -> Checks:
+    """Whether notes and journals have a directory each. What cannot be told is told by the other checks."""
+    with suppress(StartError, BackendError, KeyError):
+        notes = describe(config, identity, given.store_dir)["directory"] if backend == "file" else None
+        journals = given.journal_dir or default_journal_dir(given.store_dir)
+        if notes is not None and os.path.realpath(notes) == os.path.realpath(journals):
+            yield _Check(
+                "journal",
+                "wrong",
+                f"notes and journals are in one directory, {notes}",
+                "set --journal-dir, or harness.memory.options.directory, to another one",
+            )
 
 
 _CANNOT_OPEN: Final[dict[str, tuple[str, str]]] = {

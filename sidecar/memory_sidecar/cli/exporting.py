@@ -19,6 +19,7 @@ from .failure import EX_FOUND, EX_USAGE, Failure, complain
 from .memory import Memory, opened
 from .places import PLACES, add_options, places
 from .portable import Note, encode
+from .remedy import quoted
 from .report import print_json, progress
 from .show import unreadable
 
@@ -35,6 +36,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    if not arguments.to:
+        raise Failure("--to is empty, which names nothing; name a file, or leave it out for stdout", EX_USAGE)
     to_file = arguments.to != "-"
     if not to_file and arguments.json:
         raise Failure("--json tells about the export, and stdout is the export itself; add --to FILE", EX_USAGE)
@@ -94,7 +97,7 @@ def save(path: str, data: bytes, *, overwrite: bool) -> None:
                 publish(opened_directory, stage, name)
             files.flush(opened_directory)
     except FileNotFoundError as error:
-        raise Failure(f"there is no directory {directory}; make it first: mkdir -p {directory}") from error
+        raise Failure(f"there is no directory {directory}; make it first: mkdir -p {quoted(directory)}") from error
     except FileExistsError as error:
         raise Failure(f"{path} exists; choose another name, or replace it with --overwrite") from error
     except OSError as error:

@@ -6,9 +6,13 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
-from typing import Final, TextIO
+from typing import TYPE_CHECKING, Final, TextIO
 
 from ..plain import visible
+from .output import OutputError, whole
+
+if TYPE_CHECKING:
+    from ..store.errors import StoreError
 
 __all__ = [
     "EX_CONFIG",
@@ -20,6 +24,7 @@ __all__ = [
     "guarded",
     "in_steps",
     "stopped_status",
+    "told",
 ]
 
 EX_FOUND: Final = 1
@@ -82,6 +87,11 @@ def in_steps() -> Iterator[Callable[[], None]]:
             signal.signal(number, handler)
 
 
+def told(error: "StoreError") -> str:
+    """What a store's refusal says to an operator, who gets the remedy that is kept from models."""
+    return error.remedy or str(error)
+
+
 def complain(text: str) -> None:
     """Tell the operator, on stderr, beside whatever the command prints."""
     if sys.stderr is not None:
@@ -93,24 +103,25 @@ def complain(text: str) -> None:
 
 def guarded(name: str, command: Callable[[], int]) -> int:
     """Run `command`, whose messages start with `name`, and return the exit status, whatever happens."""
-    for stream in (sys.stdout, sys.stderr):
-        if stream is not None:
-            # A terminal that cannot show a character must not end the command.
-            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    if sys.stderr is not None:
+        sys.stderr = whole(sys.stderr)
+    if sys.stdout is None:
+        # What is printed would go nowhere, or into the next file that is opened.
+        complain(f"{name}: stdout is closed, so nothing was done; send the output to /dev/null if it is not wanted")
+        return EX_FOUND
+    sys.stdout = whole(sys.stdout)
     _take_signals()
     try:
         try:
             status = command()
         except KeyboardInterrupt:
-            if sys.stdout is not None:
-                _discard(sys.stdout)  # its reader may be what was waited for
+            _discard(sys.stdout)  # its reader may be what was waited for
             raise
         finally:
-            _flush()  # also after --help, so that a closed pipe is met here
+            sys.stdout.flush()  # also after --help, so that a closed pipe is met here
     except BrokenPipeError:
         # The reader has what it wanted (`| head`). Python would flush once more at exit.
-        if sys.stdout is not None:
-            _discard(sys.stdout)
+        _discard(sys.stdout)
         return _PIPE_CLOSED
     except KeyboardInterrupt as interrupt:
         complain(f"\n{name}: stopped")
@@ -119,6 +130,8 @@ def guarded(name: str, command: Callable[[], int]) -> int:
         if sys.flags.dev_mode:
             raise
         text, status = _explained(error)
+        if isinstance(error, OutputError):
+            _discard(sys.stdout)  # what it still holds would fail once more at exit
         complain(f"{name}: {text}")
     return status
 
@@ -130,17 +143,6 @@ def _take_signals() -> None:
     for number in _SIGNALS:
         if signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, signal.default_int_handler if number == signal.SIGINT else stop)
-
-
-def _flush() -> None:
-    if sys.stdout is not None:
-        try:
-            sys.stdout.flush()
-        except BrokenPipeError:
-            raise
-        except OSError as error:
-            _discard(sys.stdout)
-            raise Failure(f"cannot write the output: {error.strerror}; send it somewhere else") from error
 
 
 def _discard(stream: TextIO) -> None:
@@ -161,10 +163,10 @@ def _explained(error: Exception) -> tuple[str, int]:
             return str(error), error.status
         case StartError() | BackendError():
             return str(error), EX_CONFIG
-        case StoreError() if error.remedy:
-            return error.remedy, EX_FOUND
         case StoreError():
-            return f"{error}\nmemory-sidecar doctor, with the same options, looks for the cause", EX_FOUND
+            return told(error), EX_FOUND
+        case OutputError():
+            return f"cannot write the output: {error.strerror}; send it somewhere else", EX_FOUND
         case OSError():
             place = f"{os.fsdecode(error.filename)}: " if isinstance(error.filename, str | bytes) else ""
             return f"{place}{error.strerror or error}; mend that and run it again", EX_FOUND

@@ -13,7 +13,7 @@ import sys
 
 from ..store.errors import InvalidError
 from ..store.rules import validate_write
-from .failure import Failure
+from .failure import EX_USAGE, Failure, complain
 from .memory import opened
 from .places import PLACES, add_options, places
 from .portable import Note, Portable, PortableError, decode
@@ -47,6 +47,8 @@ def run(arguments: argparse.Namespace) -> int:
             dry_run=arguments.dry_run,
             advance=bar.advance,
         )
+    if memory.unused:
+        complain(memory.unused)
     return print_report(report, dry_run=arguments.dry_run, as_json=arguments.json)
 
 
@@ -58,6 +60,8 @@ def load(path: str) -> Portable:
     """
     try:
         if path == "-":
+            if sys.stdin is None:
+                raise Failure("stdin is closed; send the file to it, or name the file", EX_USAGE)
             data = sys.stdin.buffer.read()
         else:
             with open(path, "rb") as file:

@@ -9,7 +9,6 @@ Exit statuses: 0 all is well; 1 --check found that a run would be refused; 78 th
 import argparse
 import json
 import os
-import sys
 from typing import Any, Final
 
 from exposure_policy import TOOLS
@@ -22,6 +21,7 @@ from ..plain import visible
 from ..store import rules
 from ..tools.catalog import Catalog
 from ..wire.serve import EX_CONFIG, StartError
+from .failure import complain
 from .places import PLACES, add_options, places
 
 __all__ = ["configure", "run"]
@@ -39,14 +39,14 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.check:
             memory["check"] = _check(places(vars(arguments)))
     except (StartError, BackendError) as error:
-        print(f"memory-sidecar info: {error}", file=sys.stderr)
+        complain(f"memory-sidecar info: {error}")
         return EX_CONFIG
     if arguments.json:
         print(json.dumps({"memory": memory}, indent=2))
     else:
         print("Memory")
         for label, value in _rows(memory):
-            print(f"  {label:<12} {value}")
+            print(f"  {label:<12} {visible(value, lines=False)}")
         if arguments.check:
             _show_check(memory["check"])
     return 1 if arguments.check and memory["check"]["refused"] else 0
@@ -69,9 +69,9 @@ def _show_check(found: dict[str, Any]) -> None:
     print("Check")
     for name, value in found["state"].items():
         shown = ", ".join(value) or "none seen" if isinstance(value, list) else "none" if value is None else value
-        print(f"  {name.replace('_', ' '):<24} {visible(str(shown))}")
+        print(f"  {name.replace('_', ' '):<24} {visible(str(shown), lines=False)}")
     for refusal in found["refused"]:
-        print(f"  {'refused':<24} {visible(refusal)}")
+        print(f"  {'refused':<24} {visible(refusal, lines=False)}")
     if not found["refused"]:
         print("  a run would start here")
 

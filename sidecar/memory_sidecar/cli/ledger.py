@@ -5,8 +5,9 @@ Listings and the index show the descriptions of all notes at once: of those it r
 """
 
 import os
+import re
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from ..run.compact import meetings
@@ -15,6 +16,7 @@ from ..run.records import Record
 from ..run.replay import DamagedError, NewerError
 from ..run.runs import run_names
 from .failure import EX_CONFIG, Failure
+from .remedy import command, quoted
 
 __all__ = [
     "Journaled",
@@ -22,14 +24,16 @@ __all__ = [
     "Sight",
     "Sought",
     "is_complete",
+    "is_revision",
     "listings",
     "may_have_forgotten",
     "read_journals",
     "sights",
 ]
 
-_SHORTEST_PREFIX: Final = 8
-"""Characters of a digest that stand for all of it. A bucket's revisions are numbers, and always whole."""
+_REVISION: Final = re.compile(r"[0-9a-f]{8,32}|[1-9][0-9]{0,19}(@[A-Za-z0-9_:.TZ+-]{1,40})?")
+"""What may be looked for: a digest, or enough of one to stand for all of it; or a bucket's number, which may be
+followed by a mark of the stream's life."""
 
 
 class Journaled(NamedTuple):
@@ -62,14 +66,22 @@ class Sought(NamedTuple):
     revision: str | None
 
     def matches(self, revision: str | None) -> bool:
+        """Whether `revision`, as a journal has it, is the one that is looked for.
+
+        A number without a mark stands for that number with any.
+        """
         if self.revision is None or revision == self.revision:
             return True
-        return (
-            revision is not None
-            and len(revision) == 32
-            and len(self.revision) >= _SHORTEST_PREFIX
-            and revision.startswith(self.revision)
-        )
+        if revision is None:
+            return False
+        if len(revision) == 32 and "@" not in revision:
+            return len(self.revision) >= 8 and revision.startswith(self.revision)
+        return revision.startswith(f"{self.revision}@")
+
+
+def is_revision(text: str) -> bool:
+    """Whether a note can have this revision, or one that starts so."""
+    return _REVISION.fullmatch(text) is not None
 
 
 class Sight(NamedTuple):
@@ -102,8 +114,10 @@ class Listing(NamedTuple):
     times: int
 
 
-def read_journals(directory: str, identity: str | None = None) -> list[Journaled]:
+def read_journals(directory: str, identity: str | None = None, *, given: Mapping[str, str | None]) -> list[Journaled]:
     """All journals in `directory`, sorted by run; those of `identity`, if given, and every damaged one.
+
+    `given` are the options that named the directory, for the remedies.
 
     Raises:
         Failure: the directory cannot be read.
@@ -115,12 +129,15 @@ def read_journals(directory: str, identity: str | None = None) -> list[Journaled
             f"cannot read the journal directory {directory}: {error.strerror}; check --journal-dir and its permissions",
             EX_CONFIG,
         ) from error
-    found = (_journal(directory, name) for name in names)
+    found = (_journal(directory, name, given) for name in names)
     return [one for one in found if one is not None and (identity is None or one.problem or one.identity == identity)]
 
 
-def _journal(directory: str, run: str) -> Journaled | None:
+def _journal(directory: str, run: str, given: Mapping[str, str | None]) -> Journaled | None:
     path = os.path.join(directory, journal_name(run))
+
+    def prune(state: str) -> str:
+        return command(given, "runs", "prune", "--state", state)
 
     def unusable(state: str, problem: str, remedy: str, raw: bytes = b"") -> Journaled:
         return Journaled(run, state, "", "", "", "", (), 0, problem, remedy, raw)
@@ -132,7 +149,7 @@ def _journal(directory: str, run: str) -> Journaled | None:
         if kind is None:
             return None
         return unusable(
-            "blocked", f"is {kind}, not a file", f"move {path} away; until then no run of that id can be opened"
+            "blocked", f"is {kind}, not a file", f"move {quoted(path)} away; until then no run of that id can be opened"
         )
     except NewerError as error:
         return unusable("newer", f"was written by a newer version, {error}", "read it with that version", _bytes(path))
@@ -140,18 +157,20 @@ def _journal(directory: str, run: str) -> Journaled | None:
         return unusable(
             "damaged",
             f"is damaged, {error}",
-            "restore it from a copy, or remove it: memory-sidecar runs prune --state damaged",
+            f"restore it from a copy, or remove it: {prune('damaged')}",
             _bytes(path),
         )
     except OSError as error:
-        return unusable("damaged", f"cannot be read: {error.strerror}", f"let this user read {path}")
+        return unusable(
+            "damaged", f"cannot be read: {error.strerror}", f"let this user read it: chmod u+r {quoted(path)}"
+        )
     if found is None and is_open:
         return None  # its first record is about to be written
     if found is None:
         return unusable(
             "empty",
             "holds no whole record: its process died as it began, or it was cut short",
-            "restore it if there was more in it, or remove it: memory-sidecar runs prune --state empty",
+            f"restore it if there was more in it, or remove it: {prune('empty')}",
             _bytes(path),
         )
     state = "open" if is_open else "interrupted" if found.state == "running" else found.state

@@ -16,6 +16,7 @@ from ..store.contract import Entry, Info, Item, Store
 from ..store.errors import KeyNotFoundError, UnavailableError
 from ..store.scope import Scope
 from .failure import EX_CONFIG, Failure
+from .remedy import command
 
 __all__ = ["Memory", "opened"]
 
@@ -30,6 +31,8 @@ class Memory(NamedTuple):
     backend: str
     directory: str | None
     """Where the notes' files are, with the file backend."""
+    unused: str = ""
+    """Why models cannot use, or not change, what is written into it; "" if they can."""
 
     def list(self) -> list[Item]:
         found: list[Item] = self.drive(self.store.list())
@@ -59,9 +62,14 @@ def opened(arguments: Arguments, *, write: bool = False, make: bool = False, emp
     config, identity = settle(arguments)
     backend = backend_of(config)
     directory = _directory(config, identity, arguments) if backend == "file" else None
+    unused = ""
+    if not config.memory.enabled:
+        unused = "note: its configuration has memory disabled, so no run sees it; set harness.memory.enabled: true"
+    elif config.memory.read_only:
+        unused = "note: its configuration has it read_only, so runs read it and cannot change it"
     if directory is not None and not make and not os.path.lexists(directory):
         if empty:
-            yield Memory(_Nothing(), run_to_end, "none", identity, backend, directory)
+            yield Memory(_Nothing(), run_to_end, "none", identity, backend, directory, unused)
             return
         raise Failure(
             f"there is no memory at {directory}; check --identity, --store-dir and --config, or start its harness once",
@@ -70,9 +78,17 @@ def opened(arguments: Arguments, *, write: bool = False, make: bool = False, emp
     config = config._replace(memory=config.memory._replace(read_only=not write))
     running = open_backend(config, identity or "", arguments.store_dir)
     running.begin()
+
+    def drive(coroutine: Coroutine[Any, Any, Any]) -> Any:
+        try:
+            return running.drive(coroutine)
+        except UnavailableError as error:
+            error.remedy = error.remedy or f"{error}\n{command(arguments._asdict(), 'doctor')} looks for the cause"
+            raise
+
     try:
         made = running.opened
-        yield Memory(made.store, running.drive, made.fingerprint, identity, backend, directory)
+        yield Memory(made.store, drive, made.fingerprint, identity, backend, directory, unused)
     finally:
         running.close()
 

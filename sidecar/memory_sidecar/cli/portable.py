@@ -63,7 +63,7 @@ def decode(data: bytes) -> Portable:
     if lines and not lines[-1]:
         lines.pop()
     if not lines:
-        raise PortableError("it is empty")
+        raise PortableError("it is empty; export again")
     header: Mapping[str, Any] = {}
     first = _object(lines[0], 1)
     start = 0
@@ -79,7 +79,7 @@ def decode(data: bytes) -> Portable:
             raise PortableError(f"line {number}: its key stands on an earlier line too")
         notes[note.key] = note
     if header and header.get("notes") != len(notes):
-        raise PortableError("its first line and the notes it holds do not agree")
+        raise PortableError("its first line and the notes it holds do not agree; export it again")
     return Portable(header, list(notes.values()))
 
 
@@ -93,15 +93,32 @@ def _check_header(header: Mapping[str, Any]) -> None:
 def _check_end(data: bytes, lines: Sequence[bytes]) -> None:
     end = _object(lines[-1], len(lines))
     if set(end) != {"notes", "sha256"} or len(lines) < 2:
-        raise PortableError("it is cut short: its last line is missing")
+        raise PortableError("it is cut short: its last line is missing; copy or export it again, whole")
     body = data[: data.rindex(lines[-1])]
     if end["sha256"] != hashlib.sha256(body).hexdigest():
-        raise PortableError("it was changed after it was written: its digest does not match")
+        raise PortableError(
+            "it was changed after it was written: its digest does not match; take another copy, or export it again"
+        )
+
+
+class _TwiceError(ValueError):
+    """One object has a name twice, of which readers keep either."""
+
+
+def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise _TwiceError(name)
+        found[name] = value
+    return found
 
 
 def _object(line: bytes, number: int) -> dict[str, Any]:
     try:
-        value = json.loads(line)
+        value = json.loads(line, object_pairs_hook=_pairs)
+    except _TwiceError as error:
+        raise PortableError(f"line {number}: the name {error.args[0]!a:.60} stands twice in it; remove one") from error
     except (ValueError, RecursionError) as error:
         raise PortableError(f"line {number}: it is not JSON") from error
     if not isinstance(value, dict):

@@ -11,7 +11,8 @@ directory; no model can reach it.
 The answer names the runs that met the note, and those that were shown all descriptions in the index or by memory_list,
 as runs --saw does. A run that is open now may still remember what it saw.
 
-Exit statuses: 0 done; 1 there is no such note, it cannot be read, or it cannot be put back; 64 wrong usage; 78 the
+Exit statuses: 0 done; 1 there is no such note, it cannot be read, or it cannot be put back, or it is quarantined but
+not all journals could be read, so that the list of runs is incomplete; 64 wrong usage; 78 the
 configuration, the memory or a directory cannot be used.
 """
 
@@ -28,12 +29,13 @@ from ..store.contract import Entry, Removing
 from ..store.errors import InvalidError, KeyNotFoundError, UnreadableError
 from ..store.scope import Scope
 from .exporting import save
-from .failure import EX_CONFIG, EX_USAGE, Failure, complain
+from .failure import EX_CONFIG, EX_FOUND, EX_USAGE, Failure, complain
 from .importing import load
-from .ledger import Sought, is_complete, read_journals
+from .ledger import Journaled, Sought, is_complete, read_journals
 from .memory import Memory, opened
 from .places import PLACES, add_options, place, places
 from .portable import Note, encode
+from .remedy import command
 from .report import add_json, moment, on_terminal, print_json, print_table, shown_revision
 from .runs import journal_directory, listed, print_sights, seen
 from .show import unreadable
@@ -92,16 +94,27 @@ def run(arguments: argparse.Namespace) -> int:
 def _quarantine(arguments: argparse.Namespace, directory: str) -> int:
     key = arguments.key
     with opened(places(vars(arguments)), write=True) as memory:
-        path, entry, revision = _move(memory, key, arguments.reason, directory)
+        try:
+            path, entry, revision = _move(memory, key, arguments.reason, directory)
+        except KeyNotFoundError as error:
+            raise Failure(f"there is no note {key}; see {command(vars(arguments), 'list')}") from error
     if not arguments.json:
         # Before the journals are read, which may take a while: this is done, whatever comes.
         print(f"{key} at revision {shown_revision(revision)} is quarantined in {visible(path, lines=False)}")
-        print(f"to put it back: memory-sidecar quarantine --restore {key}, with the same options", flush=True)
+        print(f"to put it back: {_again(arguments, '--restore', key)}", flush=True)
     sought = Sought(key, None)
-    journals = [
-        one for one in read_journals(journal_directory(arguments)) if one.problem or memory.fingerprint in one.stores
-    ]
+    journals: Sequence[Journaled] = ()
+    unread = ""
+    try:
+        journals = [
+            one
+            for one in read_journals(journal_directory(arguments), given=vars(arguments))
+            if one.problem or memory.fingerprint in one.stores
+        ]
+    except Failure as error:
+        unread = f"{error}\n"
     found = seen(journals, sought)
+    complete = not unread and is_complete(journals, sought)
     if arguments.json:
         print_json(
             {
@@ -111,16 +124,26 @@ def _quarantine(arguments: argparse.Namespace, directory: str) -> int:
                 "file": path,
                 "seen": [sight._asdict() for sight in found],
                 "listed": [one._asdict() for one in listed(journals, memory.fingerprint)],
-                "complete": is_complete(journals, sought),
+                "complete": complete,
             }
         )
-        return 0
-    print("\nRuns that met this note:")
-    print_sights(found, journals, sought, memory.fingerprint)
-    met = {sight.run for sight in found} | {one.run for one in listed(journals, memory.fingerprint)}
-    if any(journal.state == "open" and journal.run in met for journal in journals):
-        print("\nOpen runs may still remember it; end them, if that matters.")
-    return 0
+    elif not unread:
+        print("\nRuns that met this note:")
+        print_sights(found, journals, sought, memory.fingerprint)
+        met = {sight.run for sight in found} | {one.run for one in listed(journals, memory.fingerprint)}
+        if any(journal.state == "open" and journal.run in met for journal in journals):
+            print("\nOpen runs may still remember it; end them, if that matters.")
+    if not complete:
+        again = command(vars(arguments), "runs", "--saw", key)
+        complain(
+            f"{unread}{key} is quarantined, but the list of runs is incomplete; mend that, then look again: {again}"
+        )
+    return 0 if complete else EX_FOUND
+
+
+def _again(arguments: argparse.Namespace, *words: str) -> str:
+    chosen: str | None = arguments.quarantine_dir
+    return command(vars(arguments), "quarantine", *words, *(() if chosen is None else ("--quarantine-dir", chosen)))
 
 
 def _move(memory: Memory, key: str, reason: str, directory: str) -> tuple[str, Entry, str]:
@@ -130,8 +153,6 @@ def _move(memory: Memory, key: str, reason: str, directory: str) -> tuple[str, E
             entry = memory.read(key, scope)
         except InvalidError as error:
             raise Failure(str(error), EX_USAGE) from error
-        except KeyNotFoundError as error:
-            raise Failure(f"there is no note {key}; see memory-sidecar list") from error
         except UnreadableError as error:
             raise Failure(unreadable(memory, key, error)) from error
         revision = scope.revision(key) or ""
@@ -190,12 +211,12 @@ def _restore(arguments: argparse.Namespace, directory: str) -> int:
     with opened(places(vars(arguments)), write=True, make=True) as memory:
         candidates = [one for one in kept if one.note.key == key]
         if not candidates:
-            raise Failure(f"no note {visible(key, lines=False)} is in {directory}; see quarantine --list")
+            raise Failure(f"no note {visible(key, lines=False)} is in {directory}; see {_again(arguments, '--list')}")
         ours = [one for one in candidates if one.about.get("store") == memory.fingerprint]
         if not ours:
             raise Failure(
                 f"{key} was quarantined from another memory; to put it into this one all the same: "
-                f"memory-sidecar import {candidates[-1].path}"
+                + command(vars(arguments), "import", candidates[-1].path)
             )
         newest = ours[-1]
         result = put(memory, key, newest.note.entry, overwrite=arguments.overwrite)

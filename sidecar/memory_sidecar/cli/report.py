@@ -55,7 +55,7 @@ def shown_revision(revision: str | None) -> str:
     """A revision, short if it is a digest; `runs --saw KEY@REV` takes it so."""
     if revision is None:
         return ""
-    return revision[:12] if len(revision) == 32 else revision
+    return revision[:12] if len(revision) == 32 and "@" not in revision else revision
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, styled: int | None = None) -> None:

@@ -46,6 +46,7 @@ from .ledger import (
     Sight,
     Sought,
     is_complete,
+    is_revision,
     listings,
     may_have_forgotten,
     read_journals,
@@ -53,6 +54,7 @@ from .ledger import (
 )
 from .memory import opened
 from .places import PLACES, add_options, places
+from .remedy import command
 from .report import add_json, moment, on_terminal, print_json, print_table, shown_revision
 
 __all__ = ["configure", "journal_directory", "listed", "print_sights", "run", "seen"]
@@ -94,10 +96,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def _sought(text: str) -> Sought:
-    key, _, revision = text.partition("@")
+    key, at, revision = text.partition("@")
     if not is_key(key):
         raise argparse.ArgumentTypeError("it takes KEY or KEY@REV, as memory-sidecar show prints them")
-    return Sought(key, revision or None)
+    if at and not is_revision(revision):
+        # "No run met it" must never be the answer to a revision that no note can have.
+        raise argparse.ArgumentTypeError(
+            "after @ comes a revision as memory-sidecar show prints it: of a file 8 to 32 of 0-9 a-f, "
+            "of a bucket NUMBER or NUMBER@MARK"
+        )
+    return Sought(key, revision if at else None)
 
 
 def _age(text: str) -> float:
@@ -119,8 +127,8 @@ def run(arguments: argparse.Namespace) -> int:
             raise Failure(f"there is no journal directory {directory}; check --journal-dir and --store-dir", EX_CONFIG)
         # Of every identity: a memory may be shared, and a poisoned note is not its author's matter alone.
         only = _fingerprint(arguments)
-        return _saw(read_journals(directory), arguments.saw, only, as_json=arguments.json)
-    return _list(read_journals(directory, identity), directory, as_json=arguments.json)
+        return _saw(read_journals(directory, given=vars(arguments)), arguments.saw, only, as_json=arguments.json)
+    return _list(read_journals(directory, identity, given=vars(arguments)), directory, as_json=arguments.json)
 
 
 def journal_directory(arguments: argparse.Namespace) -> str:
@@ -176,9 +184,9 @@ def _show(arguments: argparse.Namespace, directory: str) -> int:
     run_id = arguments.id
     if not is_run_id(run_id):
         raise Failure("a run id is 1 to 128 letters, digits, _ and -, starting with a letter or digit", EX_USAGE)
-    found = [journal for journal in read_journals(directory) if journal.run == run_id]
+    found = [journal for journal in read_journals(directory, given=vars(arguments)) if journal.run == run_id]
     if not found:
-        raise Failure(f"there is no run {run_id} in {directory}; see memory-sidecar runs")
+        raise Failure(f"there is no run {run_id} in {directory}; see {command(vars(arguments), 'runs')}")
     journal = found[0]
     if journal.problem:
         raise Failure(f"the journal {directory}/{journal_name(run_id)} {journal.problem}\n{journal.remedy}")
@@ -341,7 +349,11 @@ def _prune(arguments: argparse.Namespace, directory: str, identity: str | None) 
     if arguments.older_than is None and not arguments.state:
         raise Failure("prune what? Give --older-than AGE, --state STATE, or both; --dry-run shows it first", EX_USAGE)
     limit = None if arguments.older_than is None else time.time() - arguments.older_than
-    only = None if identity is None else {journal.run for journal in read_journals(directory, identity)}
+    only = (
+        None
+        if identity is None
+        else {journal.run for journal in read_journals(directory, identity, given=vars(arguments))}
+    )
 
     def wanted(state: RunState) -> bool:
         if arguments.state and state.state not in arguments.state:

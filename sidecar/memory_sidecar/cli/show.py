@@ -16,6 +16,7 @@ from ..store.scope import Scope
 from .failure import EX_USAGE, Failure
 from .memory import Memory, opened
 from .places import PLACES, add_options, places
+from .remedy import command, quoted
 from .report import add_json, on_terminal, print_json, shown_revision
 
 __all__ = ["configure", "run", "unreadable", "why_unreadable"]
@@ -41,7 +42,9 @@ def run(arguments: argparse.Namespace) -> int:
         except InvalidError as error:
             raise Failure(str(error), EX_USAGE) from error
         except KeyNotFoundError as error:
-            raise Failure(f"there is no note {visible(arguments.key, lines=False)}; see memory-sidecar list") from error
+            raise Failure(
+                f"there is no note {visible(arguments.key, lines=False)}; see " + command(vars(arguments), "list")
+            ) from error
         except UnreadableError as error:
             raise Failure(unreadable(memory, arguments.key, error)) from error
     revision = scope.revision(arguments.key)
@@ -65,7 +68,9 @@ def unreadable(memory: Memory, key: str, error: UnreadableError) -> str:
 
 def why_unreadable(directory: str | None, key: str, error: UnreadableError) -> str:
     """As `unreadable`, of a note in `directory`, or at a broker."""
+    if error.remedy:
+        return f"{key}: {error.remedy}"
     what = str(error).partition(". ")[0]
     if directory is None:
         return f"{key}: {what}"
-    return f"{key}: {what}; look at {directory}/{key}.md, and mend it or move it away"
+    return f"{key}: {what}; look at {quoted(f'{directory}/{key}.md')}, and mend it or move it away"

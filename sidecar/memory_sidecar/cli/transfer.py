@@ -24,7 +24,7 @@ from ..store.errors import (
 )
 from ..store.rules import check_capacity, normalize_description, validate_write
 from ..store.scope import Scope
-from .failure import EX_FOUND, complain, in_steps, stopped_status
+from .failure import EX_FOUND, complain, in_steps, stopped_status, told
 from .memory import Memory
 from .report import print_json
 
@@ -95,7 +95,7 @@ def transfer(
                     results.append(result)
                 advance()
     except UnavailableError as error:
-        return Report(results, total, str(error))
+        return Report(results, total, told(error))
     except KeyboardInterrupt as interrupt:
         return Report(results, total, "interrupted", stopped_status(interrupt))
     return Report(results, total, "")
@@ -115,7 +115,7 @@ def reader(memory: Memory, key: str) -> Callable[[], tuple[str, Entry]]:
         except KeyNotFoundError as error:
             raise _LeftOut(Result(key, "refused", "It was deleted meanwhile.")) from error
         except UnreadableError as error:
-            raise _LeftOut(Result(key, "refused", str(error))) from error
+            raise _LeftOut(Result(key, "refused", told(error))) from error
 
     return read
 
@@ -124,7 +124,7 @@ def _if_room(result: Result, stored: set[str]) -> Result:
     try:
         check_capacity(len(stored))
     except StoreFullError as error:
-        return Result(result.key, "refused", str(error))
+        return Result(result.key, "refused", told(error))
     stored.add(result.key)
     return result
 
@@ -146,9 +146,9 @@ def put(memory: Memory, key: str, entry: Entry, *, overwrite: bool, dry_run: boo
     except OutcomeUnknownError as error:
         if _holds(memory, key, entry):
             return Result(key, "created")
-        return Result(key, "refused", str(error))
+        return Result(key, "refused", told(error))
     except StoreError as error:
-        return Result(key, "refused", str(error))
+        return Result(key, "refused", told(error))
     return Result(key, "refused", "Runs keep writing this key. Try again later.")
 
 

@@ -70,6 +70,8 @@ def run(arguments: argparse.Namespace) -> int:
 
     if not is_run_id(arguments.run_id):
         raise Failure("--run is an id of 1 to 128 letters, digits, _ and -, starting with a letter or digit", EX_USAGE)
+    if sys.stdin is None:
+        raise Failure("stdin is closed; type commands at a terminal, or send them to it, one a line", EX_USAGE)
     try:
         with ExitStack() as stack:
             launch = stack.enter_context(_launching(arguments))

@@ -1,0 +1,102 @@
+"""What a message tells a person to run can be pasted: it means the place that was looked at, and nothing else."""
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memory_sidecar.cli.remedy import command, quoted
+
+from .conftest import Cli, Place
+
+AWKWARD = "it's a; place $(touch pwned) `touch pwned`\x1b[2J\u202e"
+
+
+@pytest.fixture
+def awkward(tmp_path: Path) -> Place:
+    return Place(tmp_path / AWKWARD)
+
+
+def pasted(line: str, cwd: Path, home: Path) -> "subprocess.CompletedProcess[str]":
+    program = cwd / "bin" / "memory-sidecar"
+    program.parent.mkdir(exist_ok=True)
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -P -m memory_sidecar "$@"\n')
+    program.chmod(0o755)
+    env = {**os.environ, "PATH": f"{program.parent}:{os.environ['PATH']}", "XDG_STATE_HOME": str(home)}
+    return subprocess.run(["bash", "-c", line], cwd=cwd, env=env, capture_output=True, text=True, check=False)
+
+
+def remedies(text: str) -> list[str]:
+    return re.findall(r"(?:memory-sidecar|chmod|mkdir) [^\n]*", text)
+
+
+def test_a_pasted_prune_removes_what_was_named_and_not_the_default(cli: Cli, awkward: Place, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    awkward.write("a")
+    default = home / "memory-sidecar" / "runs"
+    for runs in (awkward.runs, default):
+        runs.mkdir(parents=True, exist_ok=True)
+        (runs / "broken.jsonl").write_text("{}\n")
+        (runs / "none.jsonl").write_text("")
+    env = {"XDG_STATE_HOME": str(home)}
+    said: set[str] = set()
+    for words in (("doctor",), ("runs",), ("runs", "--saw", "a"), ("runs", "show", "broken"), ("quarantine", "a")):
+        done = cli(*words, *awkward.options, env=env)
+        found = [one for one in remedies(done.out + done.err) if "prune --state" in one]
+        assert found, words
+        said |= set(found)
+    assert len(said) == 2
+    # With no place given, the default is what is meant.
+    assert "prune --state damaged\n" in cli("runs", env=env).err
+    for line in said:
+        done = pasted(line, tmp_path, home)
+        assert done.returncode == 0, done.stderr
+    assert {path.name for path in awkward.runs.iterdir()} == {"monday.jsonl"}
+    assert len(list(default.iterdir())) == 2
+    assert not list(tmp_path.rglob("pwned"))
+
+
+def test_every_place_option_is_carried(cli: Cli, awkward: Place, other: Place, tmp_path: Path) -> None:
+    config = tmp_path / "a config.yaml"
+    config.write_text("harness: {memory: {enabled: true}}\n")
+    awkward.write("a")
+    options = ("--config", config, *awkward.options, "--journal-dir", other.path, "--quarantine-dir", tmp_path / "q r")
+    done = cli("quarantine", "a", *options)
+    (line,) = remedies(done.out)
+    back = pasted(line, tmp_path, tmp_path / "home")
+    assert (back.returncode, back.stdout) == (0, "a is back in the memory\n")
+    words = shlex.split(command({"config": str(config), "store_dir": None, "identity": "-x", "json": "y"}, "list"))
+    assert words == ["memory-sidecar", "list", "--config", str(config), "--identity=-x"]
+    for asked, place in ((("show", "nope"), options[:-2]), (("quarantine", "--restore", "nope"), options)):
+        (line,) = remedies(cli(*asked, *place).err.partition(": ")[2])
+        assert pasted(line, tmp_path, tmp_path / "home").returncode == 0
+
+
+def test_commands_of_the_system_are_quoted_too(cli: Cli, awkward: Place, tmp_path: Path) -> None:
+    awkward.write("a")
+    awkward.notes.chmod(0o755)
+    checks = json.loads(cli("doctor", "--json", *awkward.options).out)["checks"]
+    (mend,) = [check["mend"] for check in checks if check["mend"].startswith("chmod 700")]
+    assert pasted(mend, tmp_path, tmp_path).returncode == 0
+    assert awkward.notes.stat().st_mode & 0o777 == 0o700
+    missing = awkward.path / "no such" / "file"
+    done = cli("export", "--to", missing, *awkward.options)
+    (line,) = remedies(done.err.partition("make it first: ")[2])
+    assert pasted(line, tmp_path, tmp_path).returncode == 0
+    assert missing.parent.is_dir()
+    assert not list(tmp_path.rglob("pwned"))
+
+
+@given(st.lists(st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=8), max_size=5))
+def test_a_shell_reads_back_what_was_quoted(words: list[str]) -> None:
+    line = " ".join(["printf '%s\\0' x", *map(quoted, words)])
+    assert "\x1b" not in line
+    found = subprocess.run(["bash", "-c", line], capture_output=True, check=True).stdout
+    assert found.decode().split("\0")[1:-1] == words
