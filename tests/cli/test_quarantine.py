@@ -1,6 +1,7 @@
 """`quarantine`: a note leaves the memory whole, and only as it was copied."""
 
 import json
+import shlex
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -136,3 +137,14 @@ def test_an_unknown_outcome_leaves_the_copy(place: Place, monkeypatch: pytest.Mo
         with pytest.raises(OutcomeUnknownError):
             _move(memory, "a", "", str(place.path / "quarantine"))
     assert len(kept(place)) == 1
+
+
+@pytest.mark.parametrize("key", ["-rf", "--help", "-"])
+def test_a_key_that_looks_like_an_option_can_be_put_back_as_is_told(cli: Cli, place: Place, key: str) -> None:
+    place.write(key)
+    told = cli("quarantine", *place.options, "--", key)
+    assert told.status == 0
+    command = next(line for line in told.out.splitlines() if line.startswith("to put it back: "))
+    words = shlex.split(command.partition(": ")[2])
+    assert cli(*words[1:]).status == 0
+    assert cli("show", *place.options, "--", key).status == 0

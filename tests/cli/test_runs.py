@@ -335,11 +335,20 @@ def test_saw_tells_who_was_shown_all_descriptions(cli: Cli, place: Place, other:
     assert {one["run"]: one["times"] for one in told} == {"indexed": 1, "lister": 2, "elsewhere": 1}
     told = json.loads(cli("runs", "--saw", "plan", "--json", *place.options).out)["listed"]
     assert [one["run"] for one in told] == ["indexed", "lister"]
-    table = cli("runs", "--saw", "plan", *other.options, *runs).out.partition("Shown all descriptions")[2]
-    assert "elsewhere" in table
-    assert "indexed" not in table
+    for table in cli("runs", "--saw", "plan", *other.options, *runs).out.split("Shown all descriptions"):
+        assert "elsewhere" in table
+        assert "indexed" not in table
+        assert "writer" not in table
     told = json.loads(cli("quarantine", "plan", "--json", *place.options).out)["listed"]
     assert [one["run"] for one in told] == ["indexed", "lister"]
+
+
+def test_no_journal_at_all_is_no_answer(cli: Cli, tmp_path: Path) -> None:
+    found = cli("runs", "--saw", "plan", "--json", "--journal-dir", tmp_path)
+    told = json.loads(found.out)
+    assert (found.status, told["journals"], told["seen"]) == (1, 0, [])
+    assert "there is no journal to answer from; check --store-dir, --journal-dir and --identity" in found.err
+    assert "0 journals tell" in cli("runs", "--saw", "plan", "--journal-dir", tmp_path).out
 
 
 def test_a_default_run_tells_of_its_index_once_it_is_used(cli: Cli, place: Place) -> None:

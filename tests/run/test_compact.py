@@ -103,6 +103,17 @@ def test_what_was_shown_after_a_grant_does_not_stand_for_it() -> None:
     assert [(one.why, one.met) for one in meetings(again.records)] == [("read", "1")]
 
 
+def test_what_was_shown_is_kept() -> None:
+    written = [records.meta(run="r", identity="i", tools=[], store="s")]
+    written += [records.scope_change(Change("a", revision, "shown")) for revision in "121"]
+    again = replayed(compacted(replayed(encoded(written))))
+    assert [(one.key, one.why, one.met) for one in meetings(again.records)] == [
+        ("a", "shown", "2"),
+        ("a", "shown", "1"),
+    ]
+    assert again.keys == {}
+
+
 def test_it_keeps_in_which_stores_the_run_has_been() -> None:
     written = [records.meta(run="r", identity="i", tools=[], store="s")]
     written += [records.resumed(tools=["t"], store=store) for store in "tuutvt"]

@@ -101,7 +101,7 @@ def _quarantine(arguments: argparse.Namespace, directory: str) -> int:
     if not arguments.json:
         # Before the journals are read, which may take a while: this is done, whatever comes.
         print(f"{key} at revision {shown_revision(revision)} is quarantined in {visible(path, lines=False)}")
-        print(f"to put it back: {_again(arguments, '--restore', key)}", flush=True)
+        print(f"to put it back: {_again(arguments, f'--restore={key}')}", flush=True)
     sought = Sought(key, None)
     journals: Sequence[Journaled] = ()
     unread = ""

@@ -13,14 +13,14 @@ damaged, empty (no record in it is whole), newer (a newer version wrote it), blo
 created, updated, deleted it; were shown its description as creating what exists was refused; were refused it (an
 overwrite, or what the run knew was void); wrote or deleted it with an outcome that is unknown; or held authority that
 their harness handed in. Then the runs that were shown all descriptions at once, by the index at their start or by
-memory_list, from when to when: whoever listed while the note was stored has seen its description. Those are of every
+memory_list, from when to when: whoever listed while the note was stored has seen its description. Both are of every
 memory whose runs lie in this journal directory; with --identity or --config, of that memory alone, if it is in files.
 
 The journal of a run with a very long history keeps the newest of it. If --json is given, "complete" is false when a
 journal could not be read, or may have told of the note in what it does not keep.
 
-Exit statuses: 0 done; 1 a journal cannot be used or is not kept whole, so that the answer may lack a run, or there is
-no such run; 64 wrong usage; 78 the journal directory or the configuration cannot be used.
+Exit statuses: 0 done; 1 a journal cannot be used or is not kept whole, so that the answer may lack a run, there is no
+journal at all, or no such run; 64 wrong usage; 78 the journal directory or the configuration cannot be used.
 """
 
 import argparse
@@ -127,7 +127,12 @@ def run(arguments: argparse.Namespace) -> int:
             raise Failure(f"there is no journal directory {directory}; check --journal-dir and --store-dir", EX_CONFIG)
         # Of every identity: a memory may be shared, and a poisoned note is not its author's matter alone.
         only = _fingerprint(arguments)
-        return _saw(read_journals(directory, given=vars(arguments)), arguments.saw, only, as_json=arguments.json)
+        journals = [
+            one
+            for one in read_journals(directory, given=vars(arguments))
+            if only is None or one.problem or only in one.stores
+        ]
+        return _saw(journals, arguments.saw, only, as_json=arguments.json)
     return _list(read_journals(directory, identity, given=vars(arguments)), directory, as_json=arguments.json)
 
 
@@ -278,7 +283,8 @@ def print_sights(
             styled=1,
         )
     else:
-        print("No run met this very note, as far as these journals tell.")
+        count = len(journals)
+        print(f"No run met this very note, as far as {count} {'journal tells' if count == 1 else 'journals tell'}.")
     _print_listings(journals, states, only)
     _tell_damage([journal for journal in journals if journal.problem], sought)
     for journal in journals:
@@ -331,6 +337,7 @@ def _saw(journals: Sequence[Journaled], sought: Sought, only: str | None, *, as_
             {
                 "key": sought.key,
                 "revision": sought.revision,
+                "journals": len(journals),
                 "complete": is_complete(journals, sought),
                 "seen": [sight._asdict() for sight in found],
                 "listed": [one._asdict() for one in listed(journals, only)],
@@ -339,7 +346,9 @@ def _saw(journals: Sequence[Journaled], sought: Sought, only: str | None, *, as_
         )
     else:
         print_sights(found, journals, sought, only)
-    return 0 if is_complete(journals, sought) else EX_FOUND
+    if not journals:
+        complain("there is no journal to answer from; check --store-dir, --journal-dir and --identity")
+    return 0 if journals and is_complete(journals, sought) else EX_FOUND
 
 
 # --- prune -----------------------------------------------------------------------------------------------------
