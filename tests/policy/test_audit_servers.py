@@ -226,6 +226,25 @@ def test_a_command_that_breaks_the_rules(mode: str) -> None:
     assert reason in report.unaudited[0], report.unaudited
 
 
+LAST_WORDS = {
+    "answers_and_ends": "closed its output",
+    "answers_then_junk": "not JSON-RPC",
+    "answers_then_half_a_line": "ended within a line",
+    "answers_then_floods": "more than 40000 bytes",
+}
+
+
+def test_what_arrived_before_the_end_counts() -> None:
+    bounds = Bounds(seconds=60, received=40_000)
+    targets = [Target("mcp", command(BREAKS, mode)) for mode in LAST_WORDS]
+    report = run(*targets, Target("mcp", command(BREAKS, "refuses_and_ends")), bounds=bounds)
+    *seen, refused = report.targets
+    for target, (mode, reason) in zip(seen, LAST_WORDS.items(), strict=True):
+        assert [f.name for f in target.findings] == ["memory_read"], mode
+        assert reason in target.unaudited[0], mode
+    assert "no seat is free" in refused.unaudited[0]
+
+
 LISTING_FAULTS = {
     "repeats_cursors": (LONG, "repeats a cursor"),
     "endless_pages": (Bounds(seconds=60, pages=5), "more than 5 pages"),

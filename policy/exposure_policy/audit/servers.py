@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Final
 import anyio
 import anyio.lowlevel
 
-from .advice import MALFORMED, TIME, explain
+from .advice import MALFORMED, OWN_SERVER, TIME, explain, refusal
 from .collect import Collector
 from .files import told
-from .launch import launched
+from .launch import TransportError, launched
 from .result import Bounds, Target
 
 if TYPE_CHECKING:
@@ -46,12 +46,26 @@ class _Watch:
         self.failed = False
         self.status = 0
         """The last HTTP status, if it was no success, else 0."""
+        self.end = ""
+        """Why no more can come from a command that closed its output; empty while it may."""
+        self.refused = ""
+        """The last answer's error, if it was one."""
+        self.changed = False
+        """Whether it said that its lists changed, since this was last made False."""
 
     def fail(self, reason: str) -> None:
         if not self.closing and not self.failed:
             self.failed = True
             self._collector.unaudited(reason)
             self._scope.cancel()
+
+    def ended(self, reason: str) -> None:
+        """The command says no more. What it said before is still handled; then whoever waits for more finds this."""
+        self.end = reason
+
+    def note(self, reason: str) -> None:
+        """Something that others may see otherwise; the probe goes on."""
+        self._collector.unaudited(reason)
 
 
 async def probe_server(target: Target, collector: Collector) -> None:
@@ -76,6 +90,7 @@ async def _pass(target: Target, collector: Collector, watch: _Watch, mode: str) 
     bounds = collector.bounds
     connected = False
     watch.closing = False
+    watch.end = watch.refused = ""
     try:
         transport = _observed(_connect(target, bounds, watch), collector, watch)
         client = Client(transport, mode=mode, raise_exceptions=False, read_timeout_seconds=bounds.seconds, cache=None)
@@ -85,23 +100,36 @@ async def _pass(target: Target, collector: Collector, watch: _Watch, mode: str) 
             for capability, name in _LISTINGS:
                 await _listing(client, capability, name, collector)
         return modern
-    except MCPError as refusal:
-        if connected or mode == "auto":
-            collector.unaudited(explain(refusal, target.kind, watch.status))
+    except MCPError as error:
+        if connected or mode == "auto" or watch.end:
+            collector.unaudited(_why(error, target, watch))
         # else: it has no older revision to offer, so there is nothing to see in it.
     except BaseExceptionGroup as group:
         cancelled, others = group.split(anyio.get_cancelled_exc_class())
         if others is not None:
-            collector.unaudited(explain(others, target.kind, watch.status))
+            collector.unaudited(_why(others, target, watch))
         if cancelled is not None:
             raise cancelled from None
     except Exception as error:  # noqa: BLE001 - whatever a server provokes is a reason, and the run goes on
-        collector.unaudited(explain(error, target.kind, watch.status))
+        collector.unaudited(_why(error, target, watch))
     return False
+
+
+def _why(error: BaseException, target: Target, watch: _Watch) -> str:
+    """The reason for an error, or for the end of the server's output if that is what it comes from."""
+    from mcp_types import CONNECTION_CLOSED
+
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    if watch.end and getattr(error, "code", None) == CONNECTION_CLOSED:
+        # A refusal that the client did not stop at tells more than the end that followed.
+        return OWN_SERVER if refusal(watch.refused) == OWN_SERVER else watch.end
+    return explain(error, target.kind, watch.status)
 
 
 async def _listing(client: "Client", capability: str, name: str, collector: Collector) -> None:
     from mcp.shared.exceptions import MCPError
+    from mcp_types import CONNECTION_CLOSED
 
     fetch: Callable[..., Awaitable[Any]] = getattr(client, name)
     bounds = collector.bounds
@@ -112,10 +140,12 @@ async def _listing(client: "Client", capability: str, name: str, collector: Coll
     for _ in range(bounds.pages):
         try:
             page = await fetch(cursor=cursor)
-        except MCPError as refusal:
+        except MCPError as error:
+            if error.code == CONNECTION_CLOSED:
+                raise
             declared = getattr(client.server_capabilities, capability, None) is not None
-            if cursor is not None or (declared and refusal.code != _METHOD_NOT_FOUND):
-                collector.unaudited(f"listing its {what} failed: {refusal}; its own log tells why")
+            if cursor is not None or (declared and error.code != _METHOD_NOT_FOUND):
+                collector.unaudited(f"listing its {what} failed: {error}; its own log tells why")
             return
         except ValueError as malformed:
             collector.unaudited(f"its list of {what} is malformed: {told(malformed)}; {MALFORMED}")
@@ -142,7 +172,7 @@ def _connect(target: Target, bounds: Bounds, watch: _Watch) -> Transport:
         command = shlex.split(target.value)
         if not command:
             raise ValueError("the command is empty")
-        return launched(command, bounds, watch.fail)
+        return launched(command, bounds, watch.note, watch.ended)
     if target.kind == "sse":
         from mcp.client.sse import sse_client
 
@@ -213,10 +243,15 @@ async def _observed(inner: Transport, collector: Collector, watch: _Watch) -> As
             async with forward:
                 with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
                     async for item in read:
+                        if isinstance(item, TransportError):
+                            watch.fail(str(item))
+                            return
                         if isinstance(item, Exception):
                             watch.fail(f"it answered with something that is not JSON-RPC: {told(item)}; {MALFORMED}")
                             return
-                        result = getattr(getattr(item, "message", None), "result", None)
+                        message = getattr(item, "message", None)
+                        watch.refused = str(getattr(getattr(message, "error", None), "message", ""))
+                        result = getattr(message, "result", None)
                         if isinstance(result, dict):
                             for _ in collector.result(result):
                                 await anyio.lowlevel.checkpoint()  # so that the time limit can end a long list

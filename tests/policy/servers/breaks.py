@@ -67,6 +67,55 @@ def answers_by_hand() -> None:
             print(json.dumps(answer), flush=True)
 
 
+def _answers(end: str) -> None:
+    """Answers a listing with memory among much else, and goes wrong in the same breath."""
+    for line in sys.stdin:
+        request = json.loads(line)
+        method, answer = request["method"], {"jsonrpc": "2.0", "id": request.get("id")}
+        if method == "initialize":
+            info = {"name": "last words", "version": "1"}
+            answer["result"] = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": info}
+        elif method == "tools/list":
+            tools = [{"name": f"t{n}", "inputSchema": {"type": "object"}} for n in range(300)]
+            answer["result"] = {"tools": [*tools, {"name": "memory_read", "inputSchema": {"type": "object"}}]}
+        elif "id" in request:
+            answer["error"] = {"code": -32601, "message": "Method not found"}
+        if "id" in request:
+            last = end if method == "tools/list" else ""
+            os.write(1, json.dumps(answer).encode() + b"\n" + last.encode())
+            if method == "tools/list":
+                os._exit(0)
+
+
+def answers_and_ends() -> None:
+    _answers("")
+
+
+def answers_then_junk() -> None:
+    _answers("Bye!\n")
+
+
+def answers_then_half_a_line() -> None:
+    _answers('{"jsonrpc":')
+
+
+def answers_then_floods() -> None:
+    _answers(" " * 40_000)
+
+
+def refuses_and_ends() -> None:
+    """Answers each of two requests, the second with a refusal, and is gone."""
+    for _ in range(2):
+        request = json.loads(sys.stdin.readline())
+        error = {"code": -32000, "message": "no seat is free"}
+        if request["method"] != "initialize":
+            error = {"code": -32601, "message": "Method not found"}
+        os.write(1, json.dumps({"jsonrpc": "2.0", "id": request["id"], "error": error}).encode() + b"\n")
+        if request["method"] == "initialize":
+            break
+    os._exit(0)
+
+
 def leaves_children() -> None:
     for session in (False, True):
         subprocess.Popen([sys.executable, __file__, "hangs_unkindly"], start_new_session=session)
