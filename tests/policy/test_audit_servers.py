@@ -1,5 +1,6 @@
 """Real servers over real stdio and HTTP: each leak is found with evidence, each fault ends in time as unaudited."""
 
+import json
 import os
 import shlex
 import socket
@@ -13,6 +14,10 @@ from typing import Any
 import anyio
 import pytest
 import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 from tests.policy.servers import offers
 
 from exposure_policy.audit import CLEAN, LEAK, UNAUDITED, Bounds, Report, Target, TargetReport, audit
@@ -51,6 +56,12 @@ LEAKS: dict[str, tuple[str, str, str, str]] = {
     "prompted": ("start", "memory_read", "text", "description"),
     "calls_itself_memory": ("memory-server", "memory_list", "identity", "name"),
     "answers_by_hand": ("add", "memory_read", "text", "x-notes"),
+    "changes_once": ("memory_write", "memory_write", "name", "name"),
+    "wants_a_full_client": ("memory_write", "memory_write", "name", "name"),
+    "names_it_as_experimental": ("by hand", "memory_write", "text", "result capabilities"),
+    "names_it_as_extension": ("by hand", "memory_write", "text", "result capabilities"),
+    "names_it_beside_the_list": ("by hand", "memory_write", "text", "result moreTools"),
+    "names_it_in_metadata": ("by hand", "memory_write", "text", "_meta"),
 }
 
 
@@ -68,7 +79,7 @@ def assert_found(report: TargetReport, mode: str) -> None:
 def leaks() -> dict[str, TargetReport]:
     """One run over every leaking server: each launch costs a second, and they share two cores."""
     modes = [*sorted(LEAKS), "reexport"]
-    scripts = [BREAKS if mode == "answers_by_hand" else OFFERS for mode in modes]
+    scripts = [OFFERS if hasattr(offers, mode) else BREAKS for mode in modes]
     report = run(*(Target("mcp", command(script, mode)) for script, mode in zip(scripts, modes, strict=True)))
     assert report.exit_code == LEAK
     return dict(zip(modes, report.targets, strict=True))
@@ -240,7 +251,7 @@ def test_what_arrived_before_the_end_counts() -> None:
     report = run(*targets, Target("mcp", command(BREAKS, "refuses_and_ends")), bounds=bounds)
     *seen, refused = report.targets
     for target, (mode, reason) in zip(seen, LAST_WORDS.items(), strict=True):
-        assert [f.name for f in target.findings] == ["memory_read"], mode
+        assert [f.name for f in target.findings] == ["memory_write"], mode
         assert reason in target.unaudited[0], mode
     assert "no seat is free" in refused.unaudited[0]
 
@@ -259,6 +270,43 @@ def test_a_listing_that_breaks_the_rules(mode: str) -> None:
     bounds, reason = LISTING_FAULTS[mode]
     report = timed(Target("mcp", command(OFFERS, mode)), bounds, at_most=30)
     assert reason in report.unaudited[0], report.unaudited
+
+
+def test_what_others_may_see_otherwise_is_unaudited() -> None:
+    modes = {
+        "changes_always": "lists changed each of the 3 times",
+        "lists_twice_in_one_object": "the key 'tools' twice",
+    }
+    report = run(*(Target("mcp", command(BREAKS, mode)) for mode in modes))
+    for target, reason in zip(report.targets, modes.values(), strict=True):
+        assert target.status == "unaudited"
+        assert reason in target.unaudited[0]
+
+
+def test_the_same_twice_over_http(serve: Callable[[Any], str]) -> None:
+    """As one answer, and as an event of a stream."""
+    answers = {"tools/list": '{"tools": [{"name": "memory_write"}], "tools": []}'}
+    answers["initialize"] = (
+        '{"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "a", "version": "1"}}'
+    )
+
+    def app(events: bool) -> Any:
+        async def respond(request: Request) -> Response:
+            asked = await request.json() if request.method == "POST" else {}
+            if "id" not in asked:
+                return Response(status_code=202 if asked else 405)
+            text = '{"jsonrpc": "2.0", "id": %s, ' % json.dumps(asked["id"])  # noqa: UP031
+            result = answers.get(asked["method"])
+            text += f'"result": {result}}}' if result else '"error": {"code": -32601, "message": "Method not found"}}'
+            if events:
+                return Response(f"event: message\ndata: {text}\n\n", media_type="text/event-stream")
+            return Response(text, media_type="application/json")
+
+        return Starlette(routes=[Route("/mcp", respond, methods=["GET", "POST", "DELETE"])])
+
+    report = run(*(Target("url", serve(app(events)) + "/mcp") for events in (False, True)))
+    for target in report.targets:
+        assert "the key 'tools' twice" in target.unaudited[0], target
 
 
 def test_what_was_seen_before_the_fault_is_kept() -> None:

@@ -45,9 +45,9 @@ async def launched(
 ) -> AsyncIterator[tuple[Any, Any]]:
     """The SDK's pair of streams to `command`; its whole process tree is gone when the context ends.
 
-    A server that breaks the transport's rules makes a `TransportError` the next item of the stream; the caller then gives up.
-    `ended` is told why no more can come, before the stream ends; `note` what makes a message ambiguous. The child
-    gets the environment that the SDK's own client gives it, not the caller's.
+    A server that breaks the transport's rules makes a `TransportError` the next item of the stream; the caller then
+    gives up. `ended` is told why no more can come, before the stream ends; `note` what makes a message ambiguous. The
+    child gets the environment that the SDK's own client gives it, not the caller's.
 
     Raises:
         OSError: the command cannot be started.
