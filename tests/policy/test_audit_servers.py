@@ -30,7 +30,7 @@ PATIENT = Bounds(seconds=60)
 
 
 def command(script: Path, mode: str) -> str:
-    return shlex.join(["env", f"PYTHONPATH={ROOTS}", sys.executable, str(script), mode])
+    return shlex.join(["env", f"PYTHONPATH={ROOTS}", f"AUDITED_BY={os.getpid()}", sys.executable, str(script), mode])
 
 
 def run(*targets: Target, bounds: Bounds = PATIENT) -> Report:
@@ -202,15 +202,17 @@ def timed(target: Target, bounds: Bounds, at_most: float) -> TargetReport:
 
 
 def left_behind() -> list[str]:
-    """Command lines of this test's servers that still run."""
+    """Command lines of this test's servers that still run; another worker's may."""
     found = []
+    ours = f"AUDITED_BY={os.getpid()}".encode()
     for entry in filter(str.isdecimal, os.listdir("/proc")):
         try:
             line = Path(f"/proc/{entry}/cmdline").read_bytes()
+            environ = Path(f"/proc/{entry}/environ").read_bytes().split(b"\0")
             state = Path(f"/proc/{entry}/stat").read_text().rpartition(")")[2].split()[0]
         except OSError:
             continue
-        if str(BREAKS).encode() in line and state != "Z":
+        if str(BREAKS).encode() in line and ours in environ and state != "Z":
             found.append(f"{entry} {line!r}")
     return found
 
