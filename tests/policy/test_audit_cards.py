@@ -80,6 +80,7 @@ def test_a_leaky_skill_in_a_file_is_told_with_its_line(tmp_path: Path) -> None:
         ("", "cannot be read"),
         ("{", "cannot be read"),
         ("[1]", "not a JSON object"),
+        ('{"skills": [{"id": "memory_read"}], "skills": []}', "the key 'skills' twice"),
         ("{}", "not an agent card"),
         ('{"name": "x"}', "not an agent card"),
         ('{"name": "x", "skills": [3]}', "does not accept"),

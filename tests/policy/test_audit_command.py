@@ -90,6 +90,24 @@ def test_a_report_that_cannot_be_written_is_not_a_clean_run(
     assert "cannot write" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("there", [False, True])
+def test_two_reports_in_one_file_are_refused(
+    clean: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], there: bool
+) -> None:
+    same, link, hard = tmp_path / "a", tmp_path / "b", tmp_path / "c"
+    link.symlink_to(same)
+    others = [str(same), str(link), f"{tmp_path}/../{tmp_path.name}/a"]
+    if there:
+        same.write_text("kept")
+        hard.hardlink_to(same)
+        others.append(str(hard))
+    for other in others:
+        with pytest.raises(SystemExit):
+            run("--host-config", clean, "--sarif", str(same), "--html", other)
+        assert "the same file" in capsys.readouterr().err
+    assert (same.read_text() == "kept") if there else not same.exists()
+
+
 def test_a_server_that_floods_leaves_the_terminal_alone(capfd: pytest.CaptureFixture[str]) -> None:
     assert run("--mcp", command(BREAKS, "floods_stderr"), "--mcp", command(BREAKS, "answers_by_hand")) == 1
     captured = capfd.readouterr()

@@ -1,6 +1,7 @@
 """Real servers over real stdio and HTTP: each leak is found with evidence, each fault ends in time as unaudited."""
 
 import gc
+import json
 import os
 import shlex
 import socket
@@ -15,6 +16,10 @@ import anyio
 import anyio.lowlevel
 import pytest
 import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 from tests.policy.servers import offers
 from tests.policy.servers.handed import handing
 
@@ -60,6 +65,12 @@ LEAKS: dict[str, tuple[str, str, str, str]] = {
     "prompted": ("start", "memory_read", "text", "description"),
     "calls_itself_memory": ("memory-server", "memory_list", "identity", "name"),
     "answers_by_hand": ("add", "memory_read", "text", "x-notes"),
+    "changes_once": ("memory_write", "memory_write", "name", "name"),
+    "wants_a_full_client": ("memory_write", "memory_write", "name", "name"),
+    "names_it_as_experimental": ("by hand", "memory_write", "text", "result capabilities"),
+    "names_it_as_extension": ("by hand", "memory_write", "text", "result capabilities"),
+    "names_it_beside_the_list": ("by hand", "memory_write", "text", "result moreTools"),
+    "names_it_in_metadata": ("by hand", "memory_write", "text", "_meta"),
 }
 
 
@@ -87,8 +98,7 @@ def offering(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Offering]:
 def leaks(offering: Offering) -> dict[str, TargetReport]:
     """One run over every leaking server."""
     modes = [*sorted(LEAKS), "reexport"]
-    by_hand = Target("mcp", command(BREAKS, "answers_by_hand"))
-    report = run(*(by_hand if mode == "answers_by_hand" else offering(mode) for mode in modes))
+    report = run(*(offering(mode) if hasattr(offers, mode) else Target("mcp", command(BREAKS, mode)) for mode in modes))
     assert report.exit_code == LEAK
     return dict(zip(modes, report.targets, strict=True))
 
@@ -244,6 +254,25 @@ def test_a_command_that_breaks_the_rules(mode: str) -> None:
     assert reason in report.unaudited[0], report.unaudited
 
 
+LAST_WORDS = {
+    "answers_and_ends": "closed its output",
+    "answers_then_junk": "not JSON-RPC",
+    "answers_then_half_a_line": "ended within a line",
+    "answers_then_floods": "more than 40000 bytes",
+}
+
+
+def test_what_arrived_before_the_end_counts() -> None:
+    bounds = Bounds(seconds=60, received=40_000)
+    targets = [Target("mcp", command(BREAKS, mode)) for mode in LAST_WORDS]
+    report = run(*targets, Target("mcp", command(BREAKS, "refuses_and_ends")), bounds=bounds)
+    *seen, refused = report.targets
+    for target, (mode, reason) in zip(seen, LAST_WORDS.items(), strict=True):
+        assert [f.name for f in target.findings] == ["memory_write"], mode
+        assert reason in target.unaudited[0], mode
+    assert "no seat is free" in refused.unaudited[0]
+
+
 LISTING_FAULTS = {
     "repeats_cursors": (LONG, "repeats a cursor"),
     "endless_pages": (Bounds(seconds=60, pages=5), "more than 5 pages"),
@@ -258,6 +287,43 @@ def test_a_listing_that_breaks_the_rules(offering: Offering, mode: str) -> None:
     bounds, reason = LISTING_FAULTS[mode]
     report = timed(offering(mode), bounds, at_most=30)
     assert reason in report.unaudited[0], report.unaudited
+
+
+def test_what_others_may_see_otherwise_is_unaudited() -> None:
+    modes = {
+        "changes_always": "lists changed each of the 3 times",
+        "lists_twice_in_one_object": "the key 'tools' twice",
+    }
+    report = run(*(Target("mcp", command(BREAKS, mode)) for mode in modes))
+    for target, reason in zip(report.targets, modes.values(), strict=True):
+        assert target.status == "unaudited"
+        assert reason in target.unaudited[0]
+
+
+def test_the_same_twice_over_http(serve: Callable[[Any], str]) -> None:
+    """As one answer, and as an event of a stream."""
+    answers = {"tools/list": '{"tools": [{"name": "memory_write"}], "tools": []}'}
+    answers["initialize"] = (
+        '{"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "a", "version": "1"}}'
+    )
+
+    def app(events: bool) -> Any:
+        async def respond(request: Request) -> Response:
+            asked = await request.json() if request.method == "POST" else {}
+            if "id" not in asked:
+                return Response(status_code=202 if asked else 405)
+            text = '{"jsonrpc": "2.0", "id": %s, ' % json.dumps(asked["id"])  # noqa: UP031
+            result = answers.get(asked["method"])
+            text += f'"result": {result}}}' if result else '"error": {"code": -32601, "message": "Method not found"}}'
+            if events:
+                return Response(f"event: message\ndata: {text}\n\n", media_type="text/event-stream")
+            return Response(text, media_type="application/json")
+
+        return Starlette(routes=[Route("/mcp", respond, methods=["GET", "POST", "DELETE"])])
+
+    report = run(*(Target("url", serve(app(events)) + "/mcp") for events in (False, True)))
+    for target in report.targets:
+        assert "the key 'tools' twice" in target.unaudited[0], target
 
 
 def test_what_was_seen_before_the_fault_is_kept(offering: Offering) -> None:

@@ -1,8 +1,13 @@
 """A handler of any shape, registered in any way, is judged by what it reaches: memory is refused, the rest is not."""
 
 import asyncio
+import collections
+import concurrent.futures
 import functools
+import gc
+import queue
 import sys
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -364,6 +369,115 @@ def test_what_a_handler_names_is_followed(handler: Any) -> None:
     finally:
         handler_globals = getattr(handler, "__globals__", {})
         handler_globals.pop("tests", None)
+
+
+# --- what holds it for others -------------------------------------------------------------------------------
+
+
+async def finished(held: Any) -> Any:
+    async def opened() -> Any:
+        return held
+
+    task = asyncio.create_task(opened())
+    await task
+    return task
+
+
+def resolved(held: Any) -> Any:
+    future: concurrent.futures.Future[Any] = concurrent.futures.Future()
+    future.set_result([held])
+    return future
+
+
+def queued(kind: Callable[[], Any]) -> Callable[[Any], Any]:
+    def filled(held: Any) -> Any:
+        made = kind()
+        made.put_nowait((1, held))
+        return made
+
+    return filled
+
+
+def suspended(held: Any) -> Any:
+    def conversation() -> Any:
+        topic = yield
+        while True:
+            topic = yield held.call(topic)
+
+    made = conversation()
+    next(made)
+    return made
+
+
+def suspended_on_its_argument(held: Any) -> Any:
+    def conversation(run: Any) -> Any:
+        yield run.call("rome")
+
+    made = conversation(held)
+    next(made)
+    return made
+
+
+async def _asynchronous(run: Any) -> Any:
+    yield run.call("rome")
+
+
+_KEPT: dict[str, Any] = {}
+
+
+def weakly(held: Any) -> Any:
+    _KEPT[type(held).__name__] = held
+    return weakref.WeakValueDictionary({"run": held})
+
+
+HOLDERS: dict[str, Callable[[Any], Any]] = {
+    "finished task": lambda held: asyncio.run(finished(held)),
+    "result of its method": lambda held: asyncio.run(finished(held)).result,
+    "future of a pool": resolved,
+    "queue": queued(queue.Queue),
+    "priority queue": queued(queue.PriorityQueue),
+    "method of a queue": lambda held: queued(queue.Queue)(held).get_nowait,
+    "asyncio queue": queued(asyncio.Queue),
+    "deque": lambda held: collections.deque([held]),
+    "weak dictionary": weakly,
+    "weak set": lambda held: weakref.WeakSet([_KEPT.setdefault(type(held).__name__, held)]),
+    "weak proxy": lambda held: weakref.proxy(_KEPT.setdefault(type(held).__name__, held)),
+    "user dictionary": lambda held: collections.UserDict(run=held),
+    "chain of mappings": lambda held: collections.ChainMap({}, {"run": held}),
+    "generator": suspended,
+    "generator with an argument": suspended_on_its_argument,
+    "method of a generator": lambda held: suspended(held).send,
+    "asynchronous generator": _asynchronous,
+}
+
+
+@pytest.mark.parametrize("holder", HOLDERS)
+def test_what_holds_a_run_for_others_is_looked_into(holder: str) -> None:
+    def handler_of(held: Any) -> Any:
+        holding = HOLDERS[holder](held)
+        return lambda topic: str(holding) + topic
+
+    assert reach(handler_of(Run())) is not None
+    assert reach(handler_of(Plain())) is None
+
+
+def test_looking_takes_nothing_out_and_hides_no_error() -> None:
+    async def checked() -> None:
+        async def fails() -> None:
+            raise ValueError("seen by nobody")
+
+        loop, told = asyncio.get_running_loop(), list[str]()
+        loop.set_exception_handler(lambda _, context: told.append(context["message"]))
+        tasks, waiting = [asyncio.create_task(fails())], loop.create_future()
+        await asyncio.wait(tasks)
+        full = queued(asyncio.Queue)("memory_write")  # a text in a queue is no name that code calls
+        assert reach(lambda: (tasks, waiting, full)) is None
+        assert full.qsize() == 1
+        tasks.clear()
+        gc.collect()
+        assert told == ["Task exception was never retrieved"]
+
+    asyncio.run(checked())
 
 
 def clean_by_module(topic: str) -> str:

@@ -16,7 +16,7 @@ import anyio
 from ..guards.a2a import card_offers
 from .advice import TIME, explain
 from .collect import Collector
-from .files import line_of, read_text, told
+from .files import ambiguous, line_of, read_text, told
 
 if TYPE_CHECKING:
     import httpx
@@ -66,7 +66,13 @@ def _probe_file(path: str, collector: Collector, cards: list[Card]) -> None:
     except (OSError, ValueError, RecursionError) as error:
         collector.unaudited(f"the file cannot be read as a card: {told(error)}; check its path and its syntax")
         return
+    _noted(text, collector)
     _judge(data, collector, cards, lambda name: line_of(text, name))
+
+
+def _noted(text: str | bytes, collector: Collector) -> None:
+    if twice := ambiguous(text):
+        collector.unaudited(f"{twice}; mend the card for its clients")
 
 
 def _judge(data: Any, collector: Collector, cards: list[Card], line: Any = None) -> bool:
@@ -125,6 +131,7 @@ async def _get(http: "httpx.AsyncClient", url: str, collector: Collector, *, wan
         hint = "a stranger cannot get it: give it" if status in (401, 403) else "give the card"
         collector.unaudited(f"{_path(url)} answered with status {status}; {hint} as a file")
         return None
+    _noted(body, collector)
     try:
         return json.loads(body)
     except (ValueError, RecursionError):
@@ -175,12 +182,14 @@ async def _probe_extended(
             )
             answer = _json(body) if status == 200 else None
             if isinstance(answer, Mapping) and isinstance(answer.get("result"), Mapping):
+                _noted(body, collector)
                 _judge(answer["result"], collector, cards)
                 return
         for path in _EXTENDED_PATHS:
             status, body = await _fetch(http, "GET", there.rstrip("/") + "/" + path, collector)
             answer = _json(body) if status == 200 else None
             if isinstance(answer, Mapping) and "skills" in answer:
+                _noted(body, collector)
                 _judge(answer, collector, cards)
                 return
 

@@ -22,6 +22,11 @@ _LISTS: Final = {
     "resources": "resource",
     "resourceTemplates": "resource template",
 }
+# What a result holds besides, by the protocol, that is no text for a reader or is judged by itself.
+_PLAIN: Final = frozenset(_LISTS) | {
+    *("nextCursor", "serverInfo", "instructions", "_meta", "protocolVersion", "supportedVersions"),
+    *("resultType", "ttlMs", "cacheScope"),
+}
 _MAX_REASONS: Final = 20
 # Which evidence is told first: what names the tool, then what only shows that it is one.
 _TELLING: Final = ("name", "marker", "identity", "address", "schema", "text")
@@ -40,6 +45,7 @@ class Collector:
         self._pages: Counter[str] = Counter()
         self._distinct: set[tuple[str, str]] = set()
         self._reasons: list[str] = []
+        self._server = "the server"
 
     def unaudited(self, reason: str) -> None:
         """Something could not be seen, and why."""
@@ -61,15 +67,22 @@ class Collector:
                         self.offer("mcp", offer_of(kind, item), f", page {page}" if page > 1 else "")
                         yield
         info = result.get("serverInfo")
-        # The revision without a handshake names the server in every result's metadata instead.
-        for key, value in meta.items() if isinstance(meta := result.get("_meta"), Mapping) else ():
-            if str(key).endswith("/serverInfo"):
-                info = value
+        meta = result.get("_meta")
+        meta = dict(meta) if isinstance(meta, Mapping) else {}
+        for key in [key for key in meta if str(key).endswith("/serverInfo")]:
+            # The revision without a handshake names the server in every result's metadata instead.
+            info = meta.pop(key)
         introduction = dict(info) if isinstance(info, Mapping) else {}
+        if isinstance(name := introduction.get("name"), str):
+            self._server = name
         if isinstance(instructions := result.get("instructions"), str):
             introduction["instructions"] = instructions
+        if meta:
+            introduction["_meta"] = dict(own) | meta if isinstance(own := introduction.get("_meta"), Mapping) else meta
+        # A field that no version knows is the server's own, whichever of its results has it.
+        introduction |= {f"result {key}": value for key, value in result.items() if key not in _PLAIN}
         if introduction:
-            self.offer("mcp", offer_of("server", {"name": "the server"} | introduction))
+            self.offer("mcp", offer_of("server", {"name": self._server} | introduction))
 
     def new_listing(self) -> None:
         """A second pass over the same server starts its pages again."""

@@ -3,9 +3,9 @@
 import json
 import os
 import stat
-from typing import Final
+from typing import Any, Final
 
-__all__ = ["line_of", "read_text", "told"]
+__all__ = ["ambiguous", "line_of", "read_text", "told"]
 
 _MAX_FILE: Final = 8 * 1024 * 1024
 
@@ -25,6 +25,29 @@ def read_text(path: str) -> str:
     if len(data) > _MAX_FILE:
         raise ValueError(f"it is larger than {_MAX_FILE} bytes")
     return data.decode("utf-8-sig")
+
+
+def ambiguous(text: str | bytes) -> str | None:
+    """What makes readers of a JSON text see different things, in words: a key that stands twice. None if nothing does.
+
+    A text that is no JSON is not ambiguous; whoever parses it says so.
+    """
+    twice: list[str] = []
+
+    def pairs(items: list[tuple[str, Any]]) -> None:
+        seen: set[str] = set()
+        for key, _ in items:
+            if key in seen:
+                twice.append(key)
+            seen.add(key)
+
+    try:
+        json.loads(text, object_pairs_hook=pairs)
+    except (ValueError, RecursionError):
+        return None
+    return (
+        f"it gives the key {twice[0][:80]!r} twice in one object, and readers differ in which counts" if twice else None
+    )
 
 
 def told(error: BaseException) -> str:

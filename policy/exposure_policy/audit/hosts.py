@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from ..decide import TOOLS
 from .collect import Collector
-from .files import line_of, read_text, told
+from .files import ambiguous, line_of, read_text, told
 from .result import Evidence, Finding
 
 __all__ = ["probe_host_config"]
@@ -25,6 +25,7 @@ __all__ = ["probe_host_config"]
 _LISTS: Final = frozenset(("mcpServers", "servers", "mcp_servers", "context_servers"))
 _MAX_SCRIPT: Final = 64 * 1024
 _MAX_DEPTH: Final = 40
+_MAX_FILLS: Final = 3
 # The distribution, the command or the module, as a whole word, with a version or an option after it.
 _SIDECAR: Final = re.compile(r"(?i)^memory[-_.]sidecar(?:$|[=@<>~!;\[.](?!md$|txt$|json$|ya?ml$|log$).*)")
 _IN_SCRIPT: Final = re.compile(rb"(?<![\w-])memory[-_]sidecar(?![\w-])|MEMORY_SIDECAR_TICKET")
@@ -40,6 +41,8 @@ def probe_host_config(path: str, collector: Collector) -> None:
             f"the file cannot be read as a host configuration: {told(error)}; check its path and its syntax"
         )
         return
+    if not path.endswith(".toml") and (twice := ambiguous(text) or ambiguous(_without_comments(text))):
+        collector.unaudited(f"{twice}; take one of them out")
     lists = 0
     for trail, servers in _server_lists(data):
         lists += 1
@@ -96,8 +99,9 @@ def _entry(name: str, entry: Mapping[str, Any], trail: str, text: str, collector
             f"the entry {name!r} under {trail} has neither a command nor a URL; remove it, or complete it"
         )
         return
-    evidence = next(filter(None, map(_is_sidecar, words)), None)
     env = entry.get("env")
+    expanded = list(_words(_filled(entry, env if isinstance(env, Mapping) else {})))
+    evidence = next(filter(None, map(_is_sidecar, [*words, *expanded])), None)
     if evidence is None and isinstance(env, Mapping) and "MEMORY_SIDECAR_TICKET" in env:
         evidence = "its environment sets MEMORY_SIDECAR_TICKET"
     if evidence is not None:
@@ -113,6 +117,28 @@ def _entry(name: str, entry: Mapping[str, Any], trail: str, text: str, collector
             # Not the values of its environment: they may be secrets, and an id is no place for those.
             [trail, words, sorted(map(str, env)) if isinstance(env, Mapping) else []],
         )
+
+
+# As shells and hosts write them: $A, ${A}, ${A:-default}, ${env:A}, %A%.
+_VARIABLE: Final = re.compile(r"\$\{(?:env:)?(\w+)(?::?-([^}]*))?\}|\$(\w+)|%(\w+)%")
+
+
+def _filled(node: Any, env: Mapping[str, Any], depth: int = 0) -> Any:
+    """A command line with the variables filled in that the entry itself sets, or gives a default for."""
+
+    def value(match: re.Match[str]) -> str:
+        found = env.get(match[1] or match[3] or match[4], match[2])
+        return str(found) if isinstance(found, str | int) else match[0]
+
+    if isinstance(node, str):
+        for _ in range(_MAX_FILLS):  # a value may name another variable
+            node = _VARIABLE.sub(value, node)[:_MAX_SCRIPT]
+        return node
+    if depth > _MAX_DEPTH:
+        return node
+    if isinstance(node, Mapping):
+        return {key: _filled(held, env, depth + 1) for key, held in node.items()}
+    return [_filled(held, env, depth + 1) for held in node] if isinstance(node, list) else node
 
 
 def _words(entry: Mapping[str, Any]) -> Iterator[str]:

@@ -17,12 +17,13 @@ import anyio
 import anyio.abc
 
 from .advice import CHECK_COMMAND, MALFORMED, ONLY_FRAMES, OWN_SERVER
+from .files import ambiguous
 from .result import Bounds
 
 if TYPE_CHECKING:
     from mcp.shared.message import SessionMessage
 
-__all__ = ["launched"]
+__all__ = ["TransportError", "launched"]
 
 _MARK: Final = "MEMORY_SIDECAR_AUDIT_CHILD"
 # A server that got its end of input may say goodbye; one that doesn't is killed.
@@ -34,14 +35,19 @@ _TAIL: Final = 300
 _WHO_MAY_START: Final = b"is not an MCP server for a host to list"
 
 
+class TransportError(Exception):
+    """The server broke the transport's rules, in words. It comes after the messages that came before it."""
+
+
 @asynccontextmanager
 async def launched(
-    command: Sequence[str], bounds: Bounds, fail: Callable[[str], None]
+    command: Sequence[str], bounds: Bounds, note: Callable[[str], None], ended: Callable[[str], None]
 ) -> AsyncIterator[tuple[Any, Any]]:
     """The SDK's pair of streams to `command`; its whole process tree is gone when the context ends.
 
-    `fail` is told the reason when the server breaks the transport's rules; the caller then gives up. The child gets
-    the environment that the SDK's own client gives it, not the caller's.
+    A server that breaks the transport's rules makes a `TransportError` the next item of the stream; the caller then
+    gives up. `ended` is told why no more can come, before the stream ends; `note` what makes a message ambiguous. The
+    child gets the environment that the SDK's own client gives it, not the caller's.
 
     Raises:
         OSError: the command cannot be started.
@@ -59,8 +65,8 @@ async def launched(
     tail, told_all = bytearray(), anyio.Event()
     try:
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(_read_stdout, process, incoming, bounds, fail, tail, told_all)
-            tasks.start_soon(_read_stderr, process, bounds, fail, tail, told_all)
+            tasks.start_soon(_read_stdout, process, incoming, bounds, tail, told_all, note, ended)
+            tasks.start_soon(_read_stderr, process, incoming, bounds, tail, told_all)
             tasks.start_soon(_write_stdin, process, outgoing)
             try:
                 yield read, write
@@ -81,9 +87,10 @@ async def _read_stdout(
     process: anyio.abc.Process,
     incoming: Any,
     bounds: Bounds,
-    fail: Callable[[str], None],
     tail: bytearray,
     told_all: anyio.Event,
+    note: Callable[[str], None],
+    ended: Callable[[str], None],
 ) -> None:
     stdout = process.stdout
     assert stdout is not None  # noqa: S101 - opened with pipes, two functions above
@@ -93,21 +100,27 @@ async def _read_stdout(
         with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
             async for chunk in stdout:
                 received += len(chunk)
-                if received > bounds.received:
-                    fail(f"it answered with more than {bounds.received} bytes; {MALFORMED}")
-                    return
-                *lines, rest = chunk.split(b"\n")
+                over = received - bounds.received
+                # What came whole before the limit counts, as what came before any other fault does.
+                *lines, rest = (chunk[:-over] if over > 0 else chunk).split(b"\n")
                 for line in lines:
-                    message = _message(b"".join((*parts, line)))
+                    whole = b"".join((*parts, line))
                     parts = []
-                    if isinstance(message, str):
-                        fail(message)
-                        return
-                    if message is not None:
+                    if (message := _message(whole)) is not None:
+                        if twice := ambiguous(whole):
+                            note(f"{twice}; {MALFORMED}")
                         await incoming.send(message)
+                        if isinstance(message, TransportError):
+                            return
+                if over > 0:
+                    await incoming.send(
+                        TransportError(f"it answered with more than {bounds.received} bytes; {MALFORMED}")
+                    )
+                    return
                 parts.append(rest)
             if parts and any(parts):
-                fail(f"its output ended within a line: {_shown(b''.join(parts))}; {ONLY_FRAMES}")
+                text = _shown(b"".join(parts))
+                await incoming.send(TransportError(f"its output ended within a line: {text}; {ONLY_FRAMES}"))
                 return
             # The end of its output: whoever waits for an answer learns why none comes. Why it ends, a server tells
             # on stderr before or after it closes its output, so that is read to its end.
@@ -115,10 +128,10 @@ async def _read_stdout(
                 await told_all.wait()
             why = f" (its last words on stderr: {_shown(bytes(tail))})" if tail else ""
             remedy = OWN_SERVER if _WHO_MAY_START in tail else CHECK_COMMAND
-            fail(f"it closed its output{why}; {remedy}")
+            ended(f"it closed its output{why}; {remedy}")
 
 
-def _message(line: bytes) -> "SessionMessage | str | None":
+def _message(line: bytes) -> "SessionMessage | TransportError | None":
     from mcp.shared.message import SessionMessage
     from mcp_types import jsonrpc_message_adapter
 
@@ -127,7 +140,7 @@ def _message(line: bytes) -> "SessionMessage | str | None":
     try:
         return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
     except ValueError:
-        return f"it printed something that is not JSON-RPC: {_shown(line)}; {ONLY_FRAMES}"
+        return TransportError(f"it printed something that is not JSON-RPC: {_shown(line)}; {ONLY_FRAMES}")
 
 
 def _shown(data: bytes) -> str:
@@ -136,7 +149,7 @@ def _shown(data: bytes) -> str:
 
 
 async def _read_stderr(
-    process: anyio.abc.Process, bounds: Bounds, fail: Callable[[str], None], tail: bytearray, told_all: anyio.Event
+    process: anyio.abc.Process, incoming: Any, bounds: Bounds, tail: bytearray, told_all: anyio.Event
 ) -> None:
     stderr = process.stderr
     assert stderr is not None  # noqa: S101 - opened with pipes
@@ -147,7 +160,8 @@ async def _read_stderr(
             tail += chunk
             del tail[:-_TAIL]
             if received > bounds.noise:
-                fail(f"it wrote more than {bounds.noise} bytes to stderr; make its log less verbose")
+                much = f"it wrote more than {bounds.noise} bytes to stderr; make its log less verbose"
+                await incoming.send(TransportError(much))
                 return
     told_all.set()
 
@@ -155,10 +169,11 @@ async def _read_stderr(
 async def _write_stdin(process: anyio.abc.Process, outgoing: Any) -> None:
     stdin = process.stdin
     assert stdin is not None  # noqa: S101 - opened with pipes
-    # A server that closed its input is noticed by its silence or by the end of its output.
-    with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError, OSError):
-        async for item in outgoing:
-            text = item.message.model_dump_json(by_alias=True, exclude_unset=True)
+    async for item in outgoing:
+        text = item.message.model_dump_json(by_alias=True, exclude_unset=True)
+        # A server that closed its input is noticed by its silence or by the end of its output: what it said before
+        # is still being read then, so whoever writes must neither fail nor wait.
+        with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError, OSError):
             await stdin.send(text.encode() + b"\n")
 
 

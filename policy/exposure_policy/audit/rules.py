@@ -22,21 +22,22 @@ _TAKE_OFF: Final = "Take it off this surface. Memory is for the harness that lau
 RULES: Final = {
     "name": Rule(
         "A memory tool is offered under its name",
-        "The name means memory_list, memory_read, memory_write or memory_delete, whatever stands around it and "
-        "however it is spelled or worded.",
+        "The name is one of memory_list, memory_read, memory_write and memory_delete, with anything before it and a "
+        "version or a word after it, in any case, separators or look-alike letters; or it says the same in English "
+        "words that are known, as measured on well-known servers. Other words and languages are not known.",
         _TAKE_OFF,
         "high",
     ),
     "schema": Rule(
         "A memory tool is offered by its schema",
-        "The arguments or the result have the shape of a memory tool's.",
+        "The arguments or the result have one of the shapes that a memory tool's have.",
         _TAKE_OFF,
         "high",
     ),
     "text": Rule(
         "A text offers memory",
         "A description, an example, a tag, an address or an introduction names a memory tool, carries the memory "
-        "index, or says that it keeps or gives back what an agent remembers.",
+        "index, or says in one of the known English wordings that it keeps or gives back what an agent remembers.",
         "Take the capability off this surface; if there is none, take it out of the text.",
         "medium",
     ),
@@ -55,7 +56,7 @@ RULES: Final = {
     "identity": Rule(
         "A server introduces itself as the sidecar, or as a memory",
         "The sidecar speaks to one harness over a pipe and is not a server for others. A server that calls itself a "
-        "memory offers one, whatever its tools are called.",
+        "memory offers one, also under other names.",
         "Find out what serves it here, and stop it.",
         "very-high",
     ),
@@ -76,7 +77,8 @@ UNAUDITED_RULE: Final = Rule(
 )
 
 NOT_LOOKED_AT: Final = (
-    "An audit reads what is offered to strangers. It calls no tool, gets no prompt and reads no resource, so it does "
+    "An audit reads what is offered to strangers, and knows memory by names, shapes and English wordings, as measured "
+    "on well-known servers. It calls no tool, gets no prompt and reads no resource, so it does "
     "not tell what those answer, what is offered only to callers with credentials, or what a server adds later."
 )
 

@@ -5,6 +5,7 @@ effects. A server that speaks the revision without a handshake is asked again in
 stranger may choose either.
 """
 
+import re
 import shlex
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
@@ -13,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Final
 import anyio
 import anyio.lowlevel
 
-from .advice import MALFORMED, TIME, explain
+from .advice import MALFORMED, OWN_SERVER, TIME, explain, refusal
 from .collect import Collector
-from .files import told
-from .launch import launched
+from .files import ambiguous, told
+from .launch import TransportError, launched
 from .result import Bounds, Target
 
 if TYPE_CHECKING:
@@ -28,6 +29,9 @@ __all__ = ["probe_server"]
 Transport = AbstractAsyncContextManager[tuple[Any, Any]]
 
 _METHOD_NOT_FOUND: Final = -32601
+# How often a server is asked again that says its lists changed; one that still says so is never done changing.
+_ROUNDS: Final = 3
+_CHANGED: Final = re.compile(r"notifications/(?:tools|prompts|resources)/list_changed")
 _LISTINGS: Final = (
     ("tools", "list_tools"),
     ("prompts", "list_prompts"),
@@ -46,12 +50,33 @@ class _Watch:
         self.failed = False
         self.status = 0
         """The last HTTP status, if it was no success, else 0."""
+        self.end = ""
+        """Why no more can come from a command that closed its output; empty while it may."""
+        self.refused = ""
+        """The last answer's error, if it was one."""
+        self.changed = False
+        """Whether it said that its lists changed, since this was last made False."""
 
     def fail(self, reason: str) -> None:
         if not self.closing and not self.failed:
             self.failed = True
             self._collector.unaudited(reason)
             self._scope.cancel()
+
+    def ended(self, reason: str) -> None:
+        """The command says no more. What it said before is still handled; then whoever waits for more finds this."""
+        self.end = reason
+
+    def met_the_end(self, error: BaseException) -> bool:
+        """Whether an error of the client is the end of the output, and not an answer that has the same code."""
+        from mcp_types import CONNECTION_CLOSED
+
+        closed = getattr(error, "code", None) == CONNECTION_CLOSED
+        return bool(self.end) and closed and str(error) != self.refused
+
+    def note(self, reason: str) -> None:
+        """Something that others may see otherwise; the probe goes on."""
+        self._collector.unaudited(reason)
 
 
 async def probe_server(target: Target, collector: Collector) -> None:
@@ -76,31 +101,82 @@ async def _pass(target: Target, collector: Collector, watch: _Watch, mode: str) 
     bounds = collector.bounds
     connected = False
     watch.closing = False
+    watch.end = watch.refused = ""
     try:
         transport = _observed(_connect(target, bounds, watch), collector, watch)
-        client = Client(transport, mode=mode, raise_exceptions=False, read_timeout_seconds=bounds.seconds, cache=None)
+        client = Client(
+            transport,
+            mode=mode,
+            raise_exceptions=False,
+            read_timeout_seconds=bounds.seconds,
+            cache=None,
+            # What a full client declares, since a server may offer more to one; what it then asks for is refused.
+            sampling_callback=_refuse,
+            sampling_capabilities=_sampling(),
+            elicitation_callback=_refuse,
+            list_roots_callback=_refuse,
+        )
         async with client:
             connected = True
             modern = client.protocol_version in MODERN_PROTOCOL_VERSIONS
-            for capability, name in _LISTINGS:
-                await _listing(client, capability, name, collector)
+            await _listings(client, collector, watch)
         return modern
-    except MCPError as refusal:
-        if connected or mode == "auto":
-            collector.unaudited(explain(refusal, target.kind, watch.status))
+    except MCPError as error:
+        if connected or mode == "auto" or watch.end:
+            collector.unaudited(_why(error, target, watch))
         # else: it has no older revision to offer, so there is nothing to see in it.
     except BaseExceptionGroup as group:
         cancelled, others = group.split(anyio.get_cancelled_exc_class())
         if others is not None:
-            collector.unaudited(explain(others, target.kind, watch.status))
+            collector.unaudited(_why(others, target, watch))
         if cancelled is not None:
             raise cancelled from None
     except Exception as error:  # noqa: BLE001 - whatever a server provokes is a reason, and the run goes on
-        collector.unaudited(explain(error, target.kind, watch.status))
+        collector.unaudited(_why(error, target, watch))
     return False
 
 
-async def _listing(client: "Client", capability: str, name: str, collector: Collector) -> None:
+def _why(error: BaseException, target: Target, watch: _Watch) -> str:
+    """The reason for an error, or for the end of the server's output if that is what it comes from."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    if watch.met_the_end(error):
+        # A refusal that the client did not stop at tells more than the end that followed.
+        return OWN_SERVER if refusal(watch.refused) == OWN_SERVER else watch.end
+    return explain(error, target.kind, watch.status)
+
+
+async def _refuse(context: Any, params: Any = None) -> Any:
+    del context, params  # the SDK's names
+    from mcp_types import INVALID_REQUEST, ErrorData
+
+    return ErrorData(code=INVALID_REQUEST, message="an audit answers no requests")
+
+
+def _sampling() -> Any:
+    from mcp_types import SamplingCapability, SamplingContextCapability, SamplingToolsCapability
+
+    return SamplingCapability(context=SamplingContextCapability(), tools=SamplingToolsCapability())
+
+
+async def _listings(client: "Client", collector: Collector, watch: _Watch) -> None:
+    """Every listing, and again while the server says that one changed."""
+    for _ in range(_ROUNDS):
+        watch.changed = False
+        for capability, name in _LISTINGS:
+            await _listing(client, capability, name, collector, watch)
+        collector.new_listing()
+        # What it says after its last answer has come before it answers once more.
+        await _listing(client, *_LISTINGS[0], collector, watch)
+        collector.new_listing()
+        if not watch.changed:
+            return
+    collector.unaudited(
+        f"its lists changed each of the {_ROUNDS} times they were read; let it offer all it has before it is asked"
+    )
+
+
+async def _listing(client: "Client", capability: str, name: str, collector: Collector, watch: _Watch) -> None:
     from mcp.shared.exceptions import MCPError
 
     fetch: Callable[..., Awaitable[Any]] = getattr(client, name)
@@ -112,10 +188,12 @@ async def _listing(client: "Client", capability: str, name: str, collector: Coll
     for _ in range(bounds.pages):
         try:
             page = await fetch(cursor=cursor)
-        except MCPError as refusal:
+        except MCPError as error:
+            if watch.met_the_end(error):
+                raise
             declared = getattr(client.server_capabilities, capability, None) is not None
-            if cursor is not None or (declared and refusal.code != _METHOD_NOT_FOUND):
-                collector.unaudited(f"listing its {what} failed: {refusal}; its own log tells why")
+            if cursor is not None or (declared and error.code != _METHOD_NOT_FOUND):
+                collector.unaudited(f"listing its {what} failed: {error}; its own log tells why")
             return
         except ValueError as malformed:
             collector.unaudited(f"its list of {what} is malformed: {told(malformed)}; {MALFORMED}")
@@ -142,7 +220,7 @@ def _connect(target: Target, bounds: Bounds, watch: _Watch) -> Transport:
         command = shlex.split(target.value)
         if not command:
             raise ValueError("the command is empty")
-        return launched(command, bounds, watch.fail)
+        return launched(command, bounds, watch.note, watch.ended)
     if target.kind == "sse":
         from mcp.client.sse import sse_client
 
@@ -171,8 +249,10 @@ def _http_client(bounds: Bounds, watch: _Watch, kind: str, **kwargs: Any) -> "ht
     received = 0
 
     class Counted(httpx2.AsyncByteStream):
-        def __init__(self, inner: Any) -> None:
+        def __init__(self, inner: Any, events: bool) -> None:
             self._inner = inner
+            self._events = events
+            self._said = bytearray()
 
         async def __aiter__(self) -> AsyncIterator[bytes]:
             nonlocal received
@@ -181,7 +261,18 @@ def _http_client(bounds: Bounds, watch: _Watch, kind: str, **kwargs: Any) -> "ht
                 if received > bounds.received:
                     watch.fail(f"it answered with more than {bounds.received} bytes; {MALFORMED}")
                     raise httpx2.ReadError("too much")
+                self._said += chunk
+                if self._events:  # one message an event, and an event's data is a line
+                    *lines, rest = self._said.split(b"\n")
+                    self._said = bytearray(rest)
+                    for line in lines:
+                        self._check(line.removeprefix(b"data:"))
                 yield chunk
+            self._check(self._said)
+
+        def _check(self, message: bytes | bytearray) -> None:
+            if twice := ambiguous(bytes(message)):
+                watch.note(f"{twice}; {MALFORMED}")
 
         async def aclose(self) -> None:
             await self._inner.aclose()
@@ -194,7 +285,8 @@ def _http_client(bounds: Bounds, watch: _Watch, kind: str, **kwargs: Any) -> "ht
             # Asking to hear more, and hanging up, may be refused by a server that works.
             if request.method == "POST" or kind == "sse":
                 watch.status = response.status_code if response.status_code >= 300 else 0
-            response.stream = Counted(response.stream)
+            events = "event-stream" in response.headers.get("content-type", "")
+            response.stream = Counted(response.stream, events)
             return response
 
     return httpx2.AsyncClient(transport=Bounded(), timeout=httpx2.Timeout(bounds.seconds), trust_env=False, **kwargs)
@@ -213,10 +305,17 @@ async def _observed(inner: Transport, collector: Collector, watch: _Watch) -> As
             async with forward:
                 with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
                     async for item in read:
+                        if isinstance(item, TransportError):
+                            watch.fail(str(item))
+                            return
                         if isinstance(item, Exception):
                             watch.fail(f"it answered with something that is not JSON-RPC: {told(item)}; {MALFORMED}")
                             return
-                        result = getattr(getattr(item, "message", None), "result", None)
+                        message = getattr(item, "message", None)
+                        if _CHANGED.fullmatch(str(getattr(message, "method", ""))):
+                            watch.changed = True
+                        watch.refused = str(getattr(getattr(message, "error", None), "message", ""))
+                        result = getattr(message, "result", None)
                         if isinstance(result, dict):
                             for _ in collector.result(result):
                                 await anyio.lowlevel.checkpoint()  # so that the time limit can end a long list

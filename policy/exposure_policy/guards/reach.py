@@ -4,7 +4,8 @@ A renamed tool still has to get at memory: through an object that is marked priv
 holds it, through a session with the sidecar, through its command line, or by asking some session for a memory
 tool by its name. `reach` follows what a handler was given: closure, defaults, bound object, partial arguments, and
 what its code names: globals, helper functions, members of modules, classes and objects, imports; and
-containers of those. Standard library only.
+containers of those, the language's own and those of the standard library that can be looked into without taking
+anything out: queues, finished futures, weak collections, suspended generators. Standard library only.
 
 Bounds: seven hops, two of them into attributes, and a fixed number of objects. A handler that hides memory
 further away, or in another process, is caught when a listing or an answer shows it, or by the audit. An agent
@@ -21,7 +22,19 @@ import weakref
 from collections import deque
 from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
-from types import BuiltinMethodType, CodeType, FunctionType, MappingProxyType, MethodType, ModuleType, SimpleNamespace
+from types import (
+    AsyncGeneratorType,
+    BuiltinMethodType,
+    CodeType,
+    CoroutineType,
+    FrameType,
+    FunctionType,
+    GeneratorType,
+    MappingProxyType,
+    MethodType,
+    ModuleType,
+    SimpleNamespace,
+)
 from typing import Any, Final, NamedTuple
 
 from .likeness import Sign, judge, offer_of
@@ -55,6 +68,20 @@ _MAX_HOPS: Final = 7
 _MAX_OBJECTS: Final = 4_000
 _MAX_ITEMS: Final = 256
 _MAX_ATTRIBUTES: Final = 2
+# Classes of the standard library that hold what others put in, and the attribute that does. By name: where nobody
+# has imported the module, there is no object of its class.
+_HOLDERS: Final = (
+    ("queue", "Queue", "queue"),
+    ("asyncio", "Queue", "_queue"),
+    ("asyncio", "Future", "_result"),  # a task too; `result()` would mark an error as seen
+    ("concurrent.futures", "Future", "_result"),
+    ("weakref", "WeakValueDictionary", "data"),
+    ("weakref", "WeakKeyDictionary", "data"),
+    ("weakref", "WeakSet", "data"),
+    ("collections", "UserDict", "data"),
+    ("collections", "UserList", "data"),
+    ("collections", "ChainMap", "maps"),
+)
 # The type that `functools.lru_cache` returns has no public name.
 _CACHED: Final = type(functools.lru_cache(lambda: None))
 
@@ -187,7 +214,7 @@ def _held(step: _Step, names: frozenset[str], lifespan: object) -> _Held:
     elif isinstance(found, ModuleType):
         if _package(found.__name__) not in _PLUMBING:
             yield from ((v, f".{n}", 0) for n, v in list(vars(found).items()) if n in names)
-    elif isinstance(found, dict | MappingProxyType | list | tuple | set | frozenset):
+    elif isinstance(found, dict | MappingProxyType | list | tuple | set | frozenset | deque):
         yield from _of_container(found)
     elif (wrapped := _of_wrapper(found)) is not None:
         yield from wrapped
@@ -230,7 +257,8 @@ def _of_container(found: Any) -> _Held:
             yield key, "key", 0
             yield value, f"[{str(key)[:40]!r}]" if isinstance(key, str) else "[…]", 0
     else:
-        yield from ((v, f"[{n}]", 0) for n, v in zip(range(_MAX_ITEMS), found, strict=False))
+        # A copy: another thread may put something in meanwhile.
+        yield from ((v, f"[{n}]", 0) for n, v in enumerate(list(found)[:_MAX_ITEMS]))
 
 
 def _of_wrapper(found: object) -> list[tuple[object, str, int]] | None:
@@ -246,7 +274,39 @@ def _of_wrapper(found: object) -> list[tuple[object, str, int]] | None:
         return [(found(), "weak reference", 0)]
     if isinstance(found, _CACHED):
         return [(found.__wrapped__, "cached function", 0)]
+    if type(found) in weakref.ProxyTypes:
+        return [(_class_of(found), "weak proxy", 0)]
+    if isinstance(found, GeneratorType | AsyncGeneratorType | CoroutineType):
+        return _of_frame(getattr(found, _FRAMES[type(found)]))
+    for module, name, attribute in _HOLDERS:
+        kind = getattr(sys.modules.get(module), name, None)
+        if isinstance(kind, type) and isinstance(found, kind):
+            # An attribute: a name among what was put in proves nothing.
+            return [(getattr(found, attribute, None), f".{attribute}", 1)]
     return None
+
+
+def _class_of(proxy: Any) -> object:
+    try:
+        return proxy.__class__  # of what it stands for
+    except ReferenceError:
+        return None
+
+
+_FRAMES: Final[Mapping[type, str]] = {
+    GeneratorType: "gi_frame",
+    AsyncGeneratorType: "ag_frame",
+    CoroutineType: "cr_frame",
+}
+
+
+def _of_frame(frame: FrameType | None) -> list[tuple[object, str, int]]:
+    """What suspended code holds and names; nothing once it has ended."""
+    if frame is None:
+        return []
+    held = [(value, f"local {name!r}", 1) for name, value in dict(frame.f_locals).items()]
+    names = _names(frame.f_code) & frame.f_globals.keys()
+    return held + [(frame.f_globals[name], f"global {name!r}", 0) for name in names]
 
 
 def _opaque(found: object) -> bool:

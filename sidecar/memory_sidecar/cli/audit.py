@@ -15,6 +15,7 @@ could not be audited cannot be accepted.
 """
 
 import argparse
+import os
 import sys
 from typing import TYPE_CHECKING, Final
 
@@ -84,6 +85,8 @@ def run(args: argparse.Namespace) -> int:
     """Audit every target, print and write the reports, and return the exit status."""
     if not args.targets:
         args.usage_error("name at least one target: --mcp, --url, --sse, --card or --host-config")
+    if args.sarif and args.html and _same(args.sarif, args.html):
+        args.usage_error("--sarif and --html name the same file; give each report its own")
     import logging
 
     import anyio
@@ -111,6 +114,18 @@ def run(args: argparse.Namespace) -> int:
     if not _write_files(args, report) and status != LEAK:
         return UNAUDITED
     return status
+
+
+def _same(one: str, other: str) -> bool:
+    """Whether two names are of one file, which need not exist; /dev/stdout and such are no files to overwrite."""
+    try:
+        if not os.path.isfile(one) and os.path.exists(one):
+            return False
+        if os.path.samefile(one, other):
+            return True
+    except OSError:
+        pass
+    return os.path.realpath(one) == os.path.realpath(other)
 
 
 def _show(text: str) -> str:

@@ -6,6 +6,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from typing import Any
 
 
 def hangs() -> None:
@@ -56,22 +58,149 @@ def closes_its_input() -> None:
     time.sleep(600)
 
 
-def answers_by_hand() -> None:
-    """No SDK: it lists a tool with a field that the SDK's models drop."""
+ADD = {"name": "add", "inputSchema": {"type": "object"}}
+WRITE = {"name": "memory_write", "inputSchema": {"type": "object"}}
+
+
+def say(message: dict[str, Any], more: str = "") -> None:
+    os.write(1, json.dumps({"jsonrpc": "2.0"} | message).encode() + b"\n" + more.encode())
+
+
+def _by_hand(tools: Callable[[int], dict[str, Any]], capabilities: dict[str, Any] | None = None, end: str = "") -> None:
+    """No SDK: answers a handshake and each listing of tools, the nth with `tools(n)`; then ends with `end`, if any."""
+    listings = 0
     for line in sys.stdin:
         request = json.loads(line)
-        method, answer = request["method"], {"jsonrpc": "2.0", "id": request.get("id")}
+        method, of = request.get("method"), {"id": request.get("id")}
         if method == "initialize":
+            OFFERED.update(request["params"]["capabilities"])
             info = {"name": "by hand", "version": "1"}
-            result = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": info}
-            answer["result"] = result
+            declared = {"tools": {}} | (capabilities or {})
+            say(of | {"result": {"protocolVersion": "2025-11-25", "capabilities": declared, "serverInfo": info}})
         elif method == "tools/list":
-            tool = {"name": "add", "inputSchema": {"type": "object"}, "x-notes": "calls memory_read"}
-            answer["result"] = {"tools": [tool]}
-        elif "id" in request:
-            answer["error"] = {"code": -32601, "message": "Method not found"}
+            listings += 1
+            say(of | {"result": tools(listings)}, end)
+            if end:
+                os._exit(0)
+        elif method and "id" in request:
+            say(of | {"error": {"code": -32601, "message": "Method not found"}})
+
+
+OFFERED: dict[str, Any] = {}
+"""What the client declared."""
+
+
+def answers_by_hand() -> None:
+    """Lists a tool with a field that the SDK's models drop."""
+    _by_hand(lambda _: {"tools": [ADD | {"x-notes": "calls memory_read"}]})
+
+
+def _changed(kind: str = "tools") -> None:
+    say({"method": f"notifications/{kind}/list_changed"})
+
+
+def changes_once() -> None:
+    def tools(listing: int) -> dict[str, Any]:
+        if listing == 1:
+            _changed()
+        # It asks what was offered twice only because it was told to.
+        return {"tools": [ADD] if listing < 3 else [ADD, WRITE]}
+
+    _by_hand(tools)
+
+
+def changes_always() -> None:
+    def tools(listing: int) -> dict[str, Any]:
+        _changed("prompts")
+        return {"tools": [ADD]}
+
+    _by_hand(tools)
+
+
+def wants_a_full_client() -> None:
+    """Offers memory to a client that declares what full ones do, and that answers what it is asked, with a refusal."""
+
+    def tools(listing: int) -> dict[str, Any]:
+        for n, method in enumerate(("sampling/createMessage", "roots/list", "elicitation/create")):
+            say({"id": f"q{n}", "method": method, "params": ASKED[method]})
+        answers = [json.loads(sys.stdin.readline()) for _ in range(3)]
+        assert {a["id"] for a in answers} == {"q0", "q1", "q2"}
+        full = {"sampling", "roots", "elicitation"} <= set(OFFERED) and all("error" in a for a in answers)
+        return {"tools": [ADD, WRITE] if full else [ADD]}
+
+    _by_hand(tools)
+
+
+ASKED: dict[str, dict[str, Any]] = {
+    "sampling/createMessage": {"messages": [], "maxTokens": 1},
+    "roots/list": {},
+    "elicitation/create": {"message": "Who?", "requestedSchema": {"type": "object", "properties": {}}},
+}
+
+
+def names_it_as_experimental() -> None:
+    _by_hand(lambda _: {"tools": [ADD]}, {"experimental": {"memory_write": {}}})
+
+
+def names_it_as_extension() -> None:
+    _by_hand(lambda _: {"tools": [ADD]}, {"extensions": {"com.example/more": {"tools": ["memory_write"]}}})
+
+
+def names_it_beside_the_list() -> None:
+    _by_hand(lambda _: {"tools": [ADD], "moreTools": [WRITE]})
+
+
+def names_it_in_metadata() -> None:
+    _by_hand(lambda _: {"tools": [ADD], "_meta": {"com.example/more": WRITE}})
+
+
+def lists_twice_in_one_object() -> None:
+    for line in sys.stdin:
+        request = json.loads(line)
         if "id" in request:
-            print(json.dumps(answer), flush=True)
+            result = '{"tools": [%s], "tools": [%s]}' % (json.dumps(WRITE), json.dumps(ADD))  # noqa: UP031
+            if request["method"] == "initialize":
+                info = {"name": "twice", "version": "1"}
+                answer = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": info}
+                result = json.dumps(answer)
+            of = json.dumps(request["id"])
+            if request["method"] in ("initialize", "tools/list"):
+                print(f'{{"jsonrpc": "2.0", "id": {of}, "result": {result}}}', flush=True)
+            else:
+                say({"id": request["id"], "error": {"code": -32601, "message": "Method not found"}})
+
+
+def _answers(end: str) -> None:
+    """Answers a listing with memory among much else, and goes wrong in the same breath."""
+    many = [ADD | {"name": f"t{n}"} for n in range(300)]
+    _by_hand(lambda _: {"tools": [*many, WRITE]}, end=end)
+
+
+def answers_and_ends() -> None:
+    _answers("\n")
+
+
+def answers_then_junk() -> None:
+    _answers("Bye!\n")
+
+
+def answers_then_half_a_line() -> None:
+    _answers('{"jsonrpc":')
+
+
+def answers_then_floods() -> None:
+    _answers(" " * 40_000)
+
+
+def refuses_and_ends() -> None:
+    """Refuses the handshake, and is gone."""
+    for line in sys.stdin:
+        request = json.loads(line)
+        handshake = request["method"] == "initialize"
+        told = {"code": -32000, "message": "no seat is free"} if handshake else {"code": -32601, "message": "what?"}
+        say({"id": request["id"], "error": told})
+        if handshake:
+            os._exit(0)
 
 
 def leaves_children() -> None:
