@@ -46,6 +46,18 @@ MEMORIES: Final[dict[str, tuple[set[str], Offers]]] = {
             search_nodes="Search for nodes in the knowledge graph based on a query",
         ),
     ),
+    "of few words": (
+        {"write_memory", "readMemory", "memory-update", "memorize", "remember_v2"},
+        tools(
+            **{
+                "write_memory": "Writes a text.",
+                "readMemory": "",
+                "memory-update": "Changes an entry.",
+                "memorize": "Takes a text.",
+                "remember_v2": "Takes a text and a tag.",
+            }
+        ),
+    ),
     "mem0": (
         {"add_memory", "search_memories", "get_memories", "get_memory", "update_memory", "delete_memory"},
         server("mem0")
@@ -311,6 +323,9 @@ OTHERS: Final[dict[str, Offers]] = {
         search_memory="Searches the memory of the process for a pattern of bytes.",
         gdb_examine="Examine memory in the specified format",
     ),
+    "debugger of few words": tools(read_memory="Reads from the target.")
+    + takes("write_memory", "Writes.", "address", "value")
+    + takes("readMemory", "Reads.", "offset", "length"),
     "forensics": tools(
         list_processes="Lists the processes in a memory image.",
         dump_memory="Writes the memory of a process to a file.",

@@ -10,7 +10,9 @@ The rules, with their bounds:
   case, with any separators or none, in look-alike letters: `acme__memory_read`, `memoryWriteV2`, or in
   full-width letters; memories and a verb of storage, in any order: `list_memories`. Another subject takes the
   sign away: `gpu_memory_list` and `memory_read_bandwidth` are about hardware, a `memory_listener` is not a list.
-  Weak: memory and a verb of storage in another order or wording, such as `read_memory`, memory alone, and a verb
+  Memory and one of a few verbs in another order, such as `read_memory`, and `remember` and `memorize` alone, unless
+  anything beside them speaks of a machine.
+  Weak: memory and a verb of storage in another order or wording, such as `get_memory`, memory alone, and a verb
   of remembering alone, such as `recall` or `remember_this`.
 - **address** (strong): a resource or a template under `memory://`.
 - **schema** (strong): the arguments of `memory_write` and no others, a key with memory's own rule, or the result
@@ -32,8 +34,8 @@ from typing import Any, Final
 
 from ..decide import ExposureRefused, check
 from ..table import Surface
-from .names import MAX_NAME, fold, is_memory, memory_name, near_name, verbs
-from .prose import MAX_TEXT, Match, index_match, text_matches
+from .names import MAX_NAME, fold, is_memory, memory_name, near_name, plain_name, verbs
+from .prose import MAX_TEXT, Match, index_match, of_machine, text_matches
 
 __all__ = [
     "MARKER",
@@ -209,7 +211,8 @@ def _all_signs(offer: Offer) -> Iterator[Sign]:
             yield Sign("name", tool, where, name[:_EXCERPT])
         else:
             if near := near_name(name):
-                yield Sign("name", near[0], where, name[:_EXCERPT], strong=near[1])
+                plain = plain_name(name) is not None and not any(of_machine(text) for _, text in _texts(offer))
+                yield Sign("name", near[0], where, name[:_EXCERPT], strong=near[1] or plain)
             # A name is also words: "Long-term agent memory store". Only what is enough by itself counts, since
             # the name may have been a weak sign already.
             yield from (_of_text(where, match) for match in text_matches(name) if match.strong)

@@ -14,7 +14,7 @@ from urllib.parse import unquote
 
 from ..decide import TOOLS
 
-__all__ = ["MAX_NAME", "fold", "is_memory", "memory_name", "near_name", "verbs"]
+__all__ = ["MAX_NAME", "fold", "is_memory", "memory_name", "near_name", "plain_name", "verbs"]
 
 # Of a name: a longer one is judged by its beginning, and refused or told as unaudited for its length.
 MAX_NAME: Final = 4096
@@ -66,6 +66,9 @@ _VERBS: Final = {
 }
 # Verbs of remembering: as the head of a name they may be about memory without saying so.
 _REMEMBERING: Final = frozenset("recall remember memorize memorise forget".split())
+_MEMORIZING: Final = frozenset(("remember", "memorize", "memorise"))
+# Of a machine's memory one says others: it is shown, got, loaded or cleared.
+_PLAIN: Final = frozenset("read write append update delete edit".split())
 _OF_NOTES: Final = _REMEMBERING | frozenset("store save keep persist record retrieve".split())
 _OF_AGENTS: Final = frozenset(
     "agent agents agentic ai llm assistant claude chat conversation session long short term longterm persistent durable"
@@ -141,6 +144,18 @@ def near_name(name: str) -> tuple[str, bool] | None:
             return verb, "memories" in words or not _OF_NOTES.isdisjoint(words)
         return ("memory_read", False) if all(w in _NOUNS or w in _FILLER for w in words) else None
     return next(((_VERBS[w], False) for w in words[:2] if w in _REMEMBERING), None)
+
+
+def plain_name(name: str) -> str | None:
+    """The memory tool that `name` says in other words and with nothing else: `write_memory`, `readMemory`, `memorize`.
+
+    A debugger has such names too: whoever asks looks whether a machine is spoken of beside it.
+    """
+    words = [w for w in _words(name[:MAX_NAME]) if w not in _FILLER and not _VERSION.fullmatch(w)]
+    if len(words) == 1:
+        return _VERBS[words[0]] if words[0] in _MEMORIZING else None
+    said = sorted(words, key=_NOUNS.__contains__)
+    return _VERBS[said[0]] if len(said) == 2 and said[0] in _PLAIN and said[1] in _NOUNS else None
 
 
 def is_memory(name: str) -> bool:

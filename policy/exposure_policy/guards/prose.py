@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from .names import fold, memory_name
 
-__all__ = ["MAX_TEXT", "Match", "index_match", "text_matches"]
+__all__ = ["MAX_TEXT", "Match", "index_match", "of_machine", "text_matches"]
 
 _TOKEN: Final = re.compile(r"[^\s\"'`“”‘’«»(),;<>\[\]{}!?|*]+")
 # Inside a text only a joined name counts: prose has "memory" and "read" as neighbours for other reasons.
@@ -61,6 +61,10 @@ _OTHER_SENSE: Final = re.compile(
     r"|short[- ]term memory (?:network|model|layer)s?|computer memory|human memory|memory foam|memory lane"
     r"|photos?|games?|cards?|puzzles?)\b"
 )
+_MACHINE: Final = re.compile(
+    r"\b(?:offsets?|length|size|word|hex|binary|machine|host|system|target|chip|firmware|controller|plc|emulat\w*"
+    r"|virtual|physical|free|total|instance|container|pointer|segment|breakpoint|login)\b"
+)
 # "does not share its private memory": the denial stands before the noun, and near it.
 _DENIED: Final = re.compile(
     r"\b(?:no|not|never|without|cannot|neither|nor|\w+n['’]t)\s+(?:[\w'’,-]+\s+){0,5}memor(?:y|ies)\b"
@@ -102,6 +106,12 @@ def index_match(text: str) -> Match | None:
     folded = fold(text)
     found = _INDEX.search(folded)
     return Match("memory_list", _around(folded, found.start()), strong=True) if found else None
+
+
+def of_machine(text: str) -> bool:
+    """Whether a text speaks of a machine's memory, or of another sense of the word."""
+    folded = fold(text[:MAX_TEXT]).lower()
+    return any(other.search(folded) for other in (_OTHER_SENSE, _MACHINE, _RECALL))
 
 
 def _sentence(text: str) -> Match | None:
