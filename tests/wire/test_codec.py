@@ -91,6 +91,8 @@ def test_a_number_that_json_cannot_say_back_is_refused(number: str) -> None:
         ('{"x":NaN,"id":1}}', None),
         ('{"x":NaN,"id":1}{}', None),
         ('[{"x":NaN,"id":1}]', None),
+        ('["id":1,"x":NaN]', None),
+        ('{"id":1,"x":X}', 1),
         ('NaN {"id":1}', None),
         ('{"x":NaN,"id":"\\q"}', None),
     ],
@@ -112,6 +114,17 @@ def test_other_numbers_are_what_they_are() -> None:
         (None, Invalid(None, INVALID_REQUEST, f"the frame is longer than {MAX_FRAME} bytes; send less at a time")),
         (b"", None),
         (b" \r", None),
+        (b"\xff", Invalid(None, PARSE_ERROR, "the frame is not JSON in UTF-8, one message a line")),
+        (b"{", Invalid(None, PARSE_ERROR, "the frame is not JSON in UTF-8, one message a line")),
+        (
+            b'{"id":1,"x":NaN}',
+            Invalid(
+                1,
+                PARSE_ERROR,
+                "the message holds what JSON has no word for (NaN, Infinity), too large a number, or lists and "
+                "objects nested too deeply; send it without",
+            ),
+        ),
         (b"[]", Invalid(None, INVALID_REQUEST, "a message is one JSON object; batches are not supported")),
         (b'{"id":1}', Invalid(1, INVALID_REQUEST, 'a message says "jsonrpc": "2.0"')),
         (b'{"id":[],"jsonrpc":2.0}', Invalid(None, INVALID_REQUEST, 'a message says "jsonrpc": "2.0"')),
