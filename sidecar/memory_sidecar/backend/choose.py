@@ -3,6 +3,7 @@
 from collections.abc import Callable, Coroutine
 from typing import Any, Final, NamedTuple
 
+from .. import files
 from ..config import Config
 from ..options import OptionsError, decode_options, suggestion
 from ..store.errors import KeyNotFoundError, UnreadableError
@@ -161,8 +162,7 @@ def _check_file(config: Config, identity: str, base: str | None) -> tuple[dict[s
     directory = resolve_directory(options, identity, base)
     if not os.path.lexists(directory):
         return {"notes": 0, "unreadable": 0, "directory": "will be made at the first start"}, []
-    wanted = os.R_OK | os.X_OK | (0 if config.memory.read_only else os.W_OK)
-    if not os.path.isdir(directory) or not os.access(directory, wanted):
+    if not os.path.isdir(directory) or not files.is_permitted(directory, change=not config.memory.read_only):
         what = "read" if config.memory.read_only else "read and write"
         return {}, [f"{directory} is not a directory that this user can {what}; mend that, or set directory"]
     store = FileStore(directory)

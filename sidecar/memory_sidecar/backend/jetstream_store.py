@@ -135,8 +135,8 @@ class JetStreamStore:
                 held = scope.revision(key) if scope is not None else None
                 if held is None:
                     raise StaleError("not_read")
-                expected = await self._expected(key, held, deadline)
-                swapped = None if expected is None else await self._swap(key, document, expected, deadline)
+                seen = await self._message(key, held, deadline)
+                swapped = None if seen is None else await self._swap(key, document, seen.sequence, deadline)
                 if swapped is None:
                     raise StaleError("changed")
                 revision = swapped
@@ -167,19 +167,16 @@ class JetStreamStore:
         """As `store.contract.Removing` promises."""
         validate_key(key)
         deadline = await self._deadline()
-        expected = await self._expected(key, revision, deadline)
-        if expected is None:
-            return False
-        message = await self._last(self._root + key, deadline)
-        if message is None or message.sequence != expected:
+        message = await self._message(key, revision, deadline)
+        if message is None:
             return False
         parse(message.data)
-        return await self._swap(key, MARKER, expected, deadline) is not None
+        return await self._swap(key, MARKER, message.sequence, deadline) is not None
 
     # Authority
 
-    async def _expected(self, key: str, revision: str, deadline: float) -> int | None:
-        """The sequence of the message that `revision` names; None if that is not the key's last one any more."""
+    async def _message(self, key: str, revision: str, deadline: float) -> Message | None:
+        """The message that `revision` names; None if that is not the key's last one any more."""
         found = _REVISION.fullmatch(revision)
         if found is None:
             return None
@@ -193,7 +190,7 @@ class JetStreamStore:
             if not behind or _now() >= begun + LAG_SECONDS:
                 break
             await asyncio.sleep(0.1)
-        return last.sequence if last is not None and revision_of(last) == revision else None
+        return last if last is not None and revision_of(last) == revision else None
 
     # Writing
 

@@ -186,12 +186,13 @@ def _store(given: Arguments, config: Config, identity: str | None, backend: str)
     name = "store" if backend == "file" else "broker"
     try:
         running = open_backend(config, identity or "", given.store_dir, read_only=True, locked=True)
-        durability = check(config, identity or "", given.store_dir)[0].get("may_be_lost", [])
+        # Of files it would tell what reading them tells below.
+        state = {} if directory is not None else check(config, identity or "", given.store_dir)[0]
     except BackendError as error:
         yield _wrong(name, error)
         return
     yield from _notes(running, name, directory, given._asdict())
-    for what in durability:
+    for what in state.get("may_be_lost", []):
         yield _wrong(name, what)._replace(state="note")
 
 

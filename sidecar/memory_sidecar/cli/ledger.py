@@ -33,7 +33,7 @@ __all__ = [
 
 _REVISION: Final = re.compile(r"[0-9a-f]{8,32}|[1-9][0-9]{0,19}(@[A-Za-z0-9_:.TZ+-]{1,40})?")
 """What may be looked for: a digest, or enough of one to stand for all of it; or a bucket's number, which may be
-followed by a mark of the stream's life."""
+followed by the mark of its message."""
 
 
 class Journaled(NamedTuple):
