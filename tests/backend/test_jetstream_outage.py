@@ -163,6 +163,14 @@ async def test_cancelled_write_leaves_no_authority_behind(store: Store, nc: Clie
     assert (await store.read("k")).content in ("1", "2")
 
 
+async def answers(store: Store) -> bool:
+    try:
+        await store.list()
+    except StoreError:
+        return False
+    return True
+
+
 async def calls_fail(store: Store, scope: Scope) -> None:
     """Every operation fails in time, as unavailable, in words for a model."""
 
@@ -188,20 +196,12 @@ async def test_a_broker_that_lost_its_last_writes_lends_no_revision_to_what_came
     store: Store, nc: Client, broker: Broker, tmp_path: Path, foreign: bool
 ) -> None:
     """As a power cut may leave it: sequences that were given are given again."""
-
-    async def answers() -> bool:
-        try:
-            await store.list()
-        except StoreError:
-            return False
-        return True
-
     scope = Scope()
     await store.create("k", "d", "first")
     broker.stop()
     shutil.copytree(tmp_path / "store", tmp_path / "saved")
     broker.start()
-    await until(answers, "the store answers again")
+    await until(lambda: answers(store), "the store answers again")
     if foreign:
         await put(nc, "b", "agent.k", b"lost")
         await store.read("k", scope=scope)
@@ -212,7 +212,7 @@ async def test_a_broker_that_lost_its_last_writes_lends_no_revision_to_what_came
     shutil.rmtree(tmp_path / "store")
     shutil.copytree(tmp_path / "saved", tmp_path / "store")
     broker.start()
-    await until(answers, "the store answers again")
+    await until(lambda: answers(store), "the store answers again")
     sequence = await put(nc, "b", "agent.k", b"theirs")
     assert (scope.revision("k") or "").startswith(f"{sequence}@")
     with pytest.raises(StaleError) as refused:
@@ -249,15 +249,7 @@ async def test_calls_fail_in_time_while_the_broker_is_frozen_and_work_again_afte
     await store.create("k", "d", "1", scope=scope)
     with broker.frozen():
         await calls_fail(store, Scope(scope.snapshot()))
-
-    async def back() -> bool:
-        try:
-            await store.list()
-        except StoreError:
-            return False
-        return True
-
-    await until(back, "the store answers again")
+    await until(lambda: answers(store), "the store answers again")
 
 
 async def test_waits_for_a_silent_broker_do_not_add_up_and_end_when_it_speaks(

@@ -46,19 +46,20 @@ def backend_of(config: Config) -> str:
 
 
 def open_backend(
-    config: Config, identity: str, base: str | None, *, read_only: bool = False, locked: bool = False
+    config: Config, identity: str, base: str | None, *, read_only: bool | None = None, locked: bool = False
 ) -> Running:
     """Open the configured backend. `identity` names its default place; `base` is the store base, if any.
 
-    With `read_only`, or where the configuration says so, a place that may only be read will do; only the reading
-    methods of the store may be used then. `locked`: the process will give up its rights, and must be able to do with
-    those that remain from the start.
+    `read_only`: a place that may only be read will do, and only the reading methods of the store may be used then; as
+    the configuration says, if None. `locked`: the process will give up its rights, and must be able to do with those
+    that remain from the start.
 
     Raises:
         BackendError: it cannot be used; the text is the remedy.
     """
     try:
-        return _OPEN[backend_of(config)](config, identity, base, read_only or config.memory.read_only, locked)
+        only = config.memory.read_only if read_only is None else read_only
+        return _OPEN[backend_of(config)](config, identity, base, only, locked)
     except OptionsError as error:
         raise BackendError(str(error)) from error
 

@@ -75,8 +75,7 @@ def opened(arguments: Arguments, *, write: bool = False, make: bool = False, emp
             f"there is no memory at {directory}; check --identity, --store-dir and --config, or start its harness once",
             EX_CONFIG,
         )
-    config = config._replace(memory=config.memory._replace(read_only=not write))
-    running = open_backend(config, identity or "", arguments.store_dir)
+    running = open_backend(config, identity or "", arguments.store_dir, read_only=not write)
     running.begin()
 
     def drive(coroutine: Coroutine[Any, Any, Any]) -> Any:
