@@ -272,7 +272,7 @@ class SidecarOnJetStream(SidecarOnFiles):
     remark = "nats-server on loopback, one node; the broker's default flushes the disk every two minutes"
 
     def why_not(self) -> str | None:
-        for module in ("memory_sidecar.backend.jetstream", "nats"):
+        for module in ("memory_sidecar.backend.jetstream.bucket", "nats"):
             if find_spec(module) is None:
                 return f"{module} is not installed"
         return None if _nats_server() else "nats-server is not installed"

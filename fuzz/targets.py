@@ -12,7 +12,8 @@ from random import Random
 from typing import Any, Final
 from zlib import crc32
 
-from memory_sidecar import config, nats_context
+from memory_sidecar import config
+from memory_sidecar.backend.jetstream import context as nats_context
 from memory_sidecar.run.compact import compacted, meetings
 from memory_sidecar.run.replay import DamagedError, Replayed, replay
 from memory_sidecar.store import document, rules

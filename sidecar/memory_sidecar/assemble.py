@@ -9,22 +9,22 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from . import files
 from .backend.choose import Running, backend_of, open_backend, run_to_end
 from .backend.opened import BackendError, Opened
 from .config import LAUNCHED, Config, ConfigError, load
-from .lockdown import Mode
 from .run.records import is_run_id
 from .run.session import Setting
 from .store.contract import Entry, Info, Item
 from .store.errors import UnavailableError
 from .store.scope import Scope
+from .system import files
+from .system.lockdown import Mode
 from .tools.catalog import Catalog
 from .wire.serve import Service, StartError
 
 if TYPE_CHECKING:
     from .backend.injected import Injected
-    from .otlp import Prepared
+    from .observe.otlp import Prepared
 
 __all__ = [
     "Arguments",
@@ -143,7 +143,7 @@ def lock_down(mode: Mode, directories: Sequence[str] = (), ports: Sequence[int] 
     Raises:
         StartError: `require` asks for what this system does not offer, or a lock does not hold.
     """
-    from .lockdown import LockdownError, lock
+    from .system.lockdown import LockdownError, lock
 
     try:
         return lock(directories, ports, mode).describe()
@@ -158,7 +158,7 @@ def prepare_telemetry() -> "Prepared | None":
     """
     if not any(name.startswith("OTEL_") for name in os.environ):
         return None
-    from .otlp import prepare as prepare_otlp
+    from .observe.otlp import prepare as prepare_otlp
 
     return prepare_otlp(os.environ)
 

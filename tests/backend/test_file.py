@@ -12,12 +12,10 @@ from typing import Any
 import pytest
 from tests.support.processes import python, run_python
 
-from memory_sidecar import files
 from memory_sidecar.backend import file as module
 from memory_sidecar.backend.choose import run_to_end as run
 from memory_sidecar.backend.file import FileOptions, open_file, resolve_directory
 from memory_sidecar.backend.opened import BackendError
-from memory_sidecar.digest import digest
 from memory_sidecar.store.contract import Entry, Info, Item, Store
 from memory_sidecar.store.document import UNREADABLE
 from memory_sidecar.store.errors import (
@@ -31,6 +29,8 @@ from memory_sidecar.store.errors import (
 )
 from memory_sidecar.store.rules import MAX_ENTRIES
 from memory_sidecar.store.scope import Scope
+from memory_sidecar.system import files
+from memory_sidecar.system.digest import digest
 
 WORKER = "tests.support.file_worker"
 

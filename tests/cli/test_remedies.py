@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_sidecar.cli.remedy import command, quoted
+from memory_sidecar.cli.shared.remedy import command, quoted
 
 from .conftest import Cli, Place
 

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 from tests.support.sidecar import launched
 
-from memory_sidecar import files
 from memory_sidecar.backend.choose import run_to_end
 from memory_sidecar.backend.file import FileOptions, open_file
 from memory_sidecar.harness import Run as OpenRun
@@ -22,6 +21,7 @@ from memory_sidecar.run.journal import Journal, read_journal
 from memory_sidecar.run.runs import RunState, remove_run
 from memory_sidecar.run.session import Run, Setting
 from memory_sidecar.store.scope import Change
+from memory_sidecar.system import files
 from memory_sidecar.tools.catalog import Catalog
 
 from .conftest import Cli, Done, Place

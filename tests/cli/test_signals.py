@@ -137,7 +137,7 @@ def test_the_list_of_commands_above_is_whole() -> None:
     assert set(COMMANDS) - above - below == {"serve", "completion"}
 
 
-PUT = "memory_sidecar.cli.transfer:put"
+PUT = "memory_sidecar.cli.notes.transfer:put"
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,7 @@ def test_prune_tells_what_is_gone(cli: Cli, place: Place) -> None:
     for run in ("one", "three", "two"):
         place.write(f"of-{run}", run=run)
     words = ("runs", "prune", "--older-than", "0m", "--json", "--store-dir", place.path)
-    with stopped_at("memory_sidecar.cli.runs:remove_run", 2, words, signal.SIGTERM, ONCE) as process:
+    with stopped_at("memory_sidecar.cli.runs.runs:remove_run", 2, words, signal.SIGTERM, ONCE) as process:
         out, err = process.communicate()
     assert process.returncode == 143
     assert [one["run"] for one in json.loads(out)["removed"]] == ["one", "three"]

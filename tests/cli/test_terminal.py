@@ -93,8 +93,8 @@ def test_bash_completes(cli: Cli, tmp_path: Path) -> None:
 def test_serve_loads_nothing_of_this() -> None:
     program = (
         "import sys; from memory_sidecar.cli import main; main(['serve']); "
-        "loaded = {name.removeprefix('memory_sidecar.cli.') for name in sys.modules}; "
-        "print(loaded & {'argparse', 'rich', 'json', 'shtab', 'anyio', 'report', 'memory', 'failure', 'doctor'})"
+        "loaded = {name.removeprefix('memory_sidecar.cli.').removeprefix('shared.') for name in sys.modules}; "
+        "print(loaded & {'argparse', 'rich', 'json', 'shtab', 'anyio', 'report', 'failure', 'notes', 'review', 'runs'})"
     )
     done = subprocess.run(
         [sys.executable, "-P", "-c", program], env=environment(), capture_output=True, text=True, check=False

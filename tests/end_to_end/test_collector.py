@@ -15,8 +15,8 @@ from tests.support.collector import Collector, collector
 from tests.support.speaker import Speaker
 from tests.test_log import fill, quarrel
 
-from memory_sidecar import lockdown
 from memory_sidecar.harness import MemorySidecar
+from memory_sidecar.system import lockdown
 
 PARENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 NOTE = {"key": "k", "description": "d", "content": "c"}
@@ -242,10 +242,10 @@ def test_nothing_is_imported_unless_it_is_wanted(tmp_path: Path, env: dict[str, 
 
     imported = [line.rsplit("|", 1)[1].strip() for line in speaker.log.splitlines() if line.startswith("import time:")]
     assert "memory_sidecar.wire.serve" in imported
-    unwanted = ("opentelemetry", "requests", "urllib3", "google", "logging", "memory_sidecar.telemetry")
+    unwanted = ("opentelemetry", "requests", "urllib3", "google", "logging", "memory_sidecar.observe.telemetry")
     assert [name for name in imported if name.startswith(unwanted)] == []
     if not env:
-        assert "memory_sidecar.otlp" not in imported
+        assert "memory_sidecar.observe.otlp" not in imported
     rest = [line for line in speaker.log.splitlines() if not line.startswith("import time:")]
     assert len(rest) == (2 if "OTEL_EXPORTER_OTLP_PROTOCOL" in env else 0)
     assert all("variable=OTEL_EXPORTER_OTLP_PROTOCOL value=grpc" in line for line in rest)

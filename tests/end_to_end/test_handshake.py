@@ -30,7 +30,7 @@ from tests.support.sidecar import (
     make_ticket,
 )
 
-from memory_sidecar import files
+from memory_sidecar.system import files
 from memory_sidecar.wire.ticket import TicketError, take_ticket
 
 ROOT = os.geteuid() == 0

@@ -24,11 +24,12 @@ from tests.support.broker import Broker, add_bucket, connected, run_broker
 from tests.support.sidecar import environment
 from tests.support.tally import Tally
 
-from memory_sidecar import files
 from memory_sidecar.backend.choose import run_to_end
 from memory_sidecar.backend.file import FileOptions, open_file
-from memory_sidecar.cli import copying, main
+from memory_sidecar.cli import main
+from memory_sidecar.cli.notes import copying
 from memory_sidecar.store.contract import Entry
+from memory_sidecar.system import files
 
 from . import tracer
 

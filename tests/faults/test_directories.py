@@ -179,7 +179,7 @@ def test_control_a_sidecar_that_knows_no_remedy_is_caught(tmp_path: Path, tally:
     env = patched(
         tmp_path,
         """
-import memory_sidecar.files as files
+import memory_sidecar.system.files as files
 permitted, calls = files.is_permitted, []
 def shut(path, **how):
     calls.append(path)

@@ -111,7 +111,7 @@ def test_the_disk_of_the_notes(rounds: int, tmp_path: Path, tally: Tally) -> Non
 @needs_root
 def test_control_a_store_that_ignores_a_full_disk_is_caught(tmp_path: Path, tally: Tally) -> None:
     code = """
-import memory_sidecar.files as files
+import memory_sidecar.system.files as files
 write_all = files.write_all
 def careless(descriptor, data):
     try:

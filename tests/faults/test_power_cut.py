@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from tests.support.tally import Tally
 
-from memory_sidecar import files
+from memory_sidecar.system import files
 
 from . import tracer
 from .operations import OPERATIONS, prepare, verify

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from tests.support.tally import Tally
 
-from memory_sidecar import files
+from memory_sidecar.system import files
 
 from . import tracer
 from .operations import OPERATIONS, prepare, verify

@@ -12,7 +12,8 @@ from fuzz.targets import TARGETS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory_sidecar import config, nats_context
+from memory_sidecar import config
+from memory_sidecar.backend.jetstream import context as nats_context
 from memory_sidecar.run import records
 from memory_sidecar.run import replay as replaying
 from memory_sidecar.store import document

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from tests.support.broker import Broker, add_bucket, connected, put, run_broker
 
-from memory_sidecar.backend.broker_thread import BrokerThread
-from memory_sidecar.backend.jetstream import JetStreamOptions, open_jetstream
+from memory_sidecar.backend.jetstream.bucket import JetStreamOptions, open_jetstream
+from memory_sidecar.backend.jetstream.thread import BrokerThread
 from memory_sidecar.store.contract import Store
 
 __all__ = ["Bucket", "bucket"]

@@ -158,7 +158,7 @@ import memory_sidecar.run.session as session
 session.Run._record = lambda *_: None
 """,
     "a second process that may open an open run": """
-import memory_sidecar.files as files
+import memory_sidecar.system.files as files
 files.try_lock = lambda *_, **__: True
 """,
 }

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.policy.test_audit_servers import BREAKS, command
 
-from memory_sidecar.cli import audit
+from memory_sidecar.cli.review import audit
 
 HOSTILE = "\x1b[2Jmemory\u202e_read [red]x[/red] </script>"
 
@@ -129,7 +129,7 @@ def test_wrong_usage(words: tuple[str, ...]) -> None:
 
 def test_help_needs_nothing_heavy() -> None:
     code = (
-        "import sys, argparse; from memory_sidecar.cli import audit\n"
+        "import sys, argparse; from memory_sidecar.cli.review import audit\n"
         "audit.configure(argparse.ArgumentParser())\n"
         "print([m for m in ('anyio', 'mcp', 'a2a', 'rich', 'exposure_policy.audit') if m in sys.modules])"
     )

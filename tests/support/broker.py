@@ -22,7 +22,7 @@ from typing import Any
 import nats.errors
 from nats.aio.client import Client
 
-from memory_sidecar import nats_context
+from memory_sidecar.backend.jetstream import context as nats_context
 
 __all__ = ["Broker", "Cluster", "add_bucket", "api", "connected", "eventually", "free_port", "put", "run_broker"]
 

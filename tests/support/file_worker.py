@@ -17,12 +17,12 @@ from tests.support.processes import drop_privileges
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-from memory_sidecar import files
 from memory_sidecar.backend.choose import run_to_end
 from memory_sidecar.backend.file import FileOptions, FileStore, open_file
 from memory_sidecar.store.contract import Store
 from memory_sidecar.store.errors import StoreError
 from memory_sidecar.store.scope import Scope
+from memory_sidecar.system import files
 from memory_sidecar.tools.catalog import Catalog
 
 LARGE = 60_000

@@ -20,7 +20,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from memory_sidecar import lockdown
+from memory_sidecar.system import lockdown
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 LIBC.syscall.argtypes = [ctypes.c_long] * 7

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import nats
 from nats.aio.client import Client
 
-from memory_sidecar import lockdown
+from memory_sidecar.system import lockdown
 
 
 def ports_of(client: Client) -> set[int]:

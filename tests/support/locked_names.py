@@ -11,7 +11,7 @@ import socket
 import struct
 import sys
 
-from memory_sidecar import lockdown
+from memory_sidecar.system import lockdown
 
 CLONE_NEWNS, CLONE_NEWNET, MS_PRIVATE_ALL, MS_BIND = 0x20000, 0x40000000, 0x44000, 0x1000
 SERVER = "127.0.0.53"

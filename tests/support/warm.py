@@ -54,9 +54,9 @@ class Warm:
 def _load() -> None:
     import memory_sidecar
 
-    for package in ("cli", "store", "backend", "run", "tools", "wire"):
+    for package in ("cli", "store", "backend", "run", "tools", "wire", "system", "observe"):
         found = importlib.import_module(f"{memory_sidecar.__name__}.{package}")
-        for module in pkgutil.iter_modules(found.__path__, f"{found.__name__}."):
+        for module in pkgutil.walk_packages(found.__path__, f"{found.__name__}."):
             importlib.import_module(module.name)
     for name in _LOADED:
         importlib.import_module(name)

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Coroutine
 from typing import Any, Final, NamedTuple
 
-from .. import files
 from ..config import Config
 from ..options import OptionsError, decode_options, suggestion
 from ..store.errors import KeyNotFoundError, UnreadableError
+from ..system import files
 from .opened import BackendError, Opened
 
 __all__ = ["BACKENDS", "DEFAULT_BACKEND", "Running", "backend_of", "check", "describe", "open_backend", "run_to_end"]
@@ -124,12 +124,12 @@ def _describe_file(config: Config, identity: str | None, base: str | None) -> di
 def _open_jetstream(config: Config, identity: str, _base: str | None, _read_only: bool, locked: bool) -> Running:
     from contextlib import suppress
 
-    from ..nats_client import load
+    from .jetstream.client import load
 
     with suppress(ImportError):  # told when it connects
         load()  # before asyncio, which the next modules import
-    from .broker_thread import BrokerThread
-    from .jetstream import JetStreamOptions, open_jetstream
+    from .jetstream.bucket import JetStreamOptions, open_jetstream
+    from .jetstream.thread import BrokerThread
 
     options = decode_options(JetStreamOptions, config.memory.options, "harness.memory.options")
     broker = BrokerThread(
@@ -139,8 +139,8 @@ def _open_jetstream(config: Config, identity: str, _base: str | None, _read_only
 
 
 def _describe_jetstream(config: Config, identity: str | None, _base: str | None) -> dict[str, Any]:
-    from .. import nats_context
-    from .jetstream import JetStreamOptions, nesting, resolve_prefix
+    from .jetstream import context as nats_context
+    from .jetstream.bucket import JetStreamOptions, nesting, resolve_prefix
 
     options = decode_options(JetStreamOptions, config.memory.options, "harness.memory.options")
     known = options.prefix is not None or identity is not None
@@ -182,7 +182,7 @@ def _check_file(config: Config, identity: str, base: str | None) -> tuple[dict[s
 def _check_jetstream(config: Config, identity: str, _base: str | None) -> tuple[dict[str, Any], list[str]]:
     import asyncio
 
-    from .jetstream import JetStreamOptions, inspect_jetstream
+    from .jetstream.bucket import JetStreamOptions, inspect_jetstream
 
     options = decode_options(JetStreamOptions, config.memory.options, "harness.memory.options")
     return asyncio.run(inspect_jetstream(options, identity=identity, context=config.nats_context))

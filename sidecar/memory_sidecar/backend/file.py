@@ -12,8 +12,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final, NamedTuple
 
-from .. import files
-from ..digest import digest
 from ..store.contract import Entry, Info, Item
 from ..store.document import HEADER_BYTES, UNREADABLE, check_text, parse, parse_description, serialize
 from ..store.errors import (
@@ -27,6 +25,8 @@ from ..store.errors import (
 )
 from ..store.rules import MAX_ENTRIES, MAX_ENTRY_BYTES, check_capacity, is_key, validate_key, validate_write
 from ..store.scope import Scope
+from ..system import files
+from ..system.digest import digest
 from .opened import BackendError, Opened
 
 __all__ = ["FileOptions", "FileStore", "open_file", "resolve_directory"]

@@ -10,11 +10,11 @@ import json
 from typing import NamedTuple
 
 from ..config import Config
-from ..digest import digest
 from ..store.contract import Store
-from .broker_thread import BrokerThread
+from ..system.digest import digest
 from .choose import Running, run_to_end
-from .jetstream import Connected
+from .jetstream.bucket import Connected
+from .jetstream.thread import BrokerThread
 from .opened import BackendError, Opened
 
 __all__ = ["Injected", "open_injected"]

@@ -35,10 +35,16 @@ COMMANDS: Final = {
 
 # Where the command is no good name for a module: a keyword, or a module of the standard library.
 _MODULES: Final = {
-    "copy": "copying",
-    "export": "exporting",
-    "import": "importing",
-    "list": "listing",
+    "audit": "review.audit",
+    "copy": "notes.copying",
+    "doctor": "review.doctor",
+    "export": "notes.exporting",
+    "import": "notes.importing",
+    "info": "review.info",
+    "list": "notes.listing",
+    "quarantine": "notes.quarantine",
+    "runs": "runs.runs",
+    "show": "notes.show",
     "try": "trying",
 }
 
@@ -70,7 +76,7 @@ def main(argv: list[str] | None = None) -> int:
         options = serve.quick(words[1:])
         if options is not None:
             return serve.serve_harness(options)
-    from .failure import guarded
+    from .shared.failure import guarded
 
     chosen = words[0] if words and words[0] in COMMANDS else None
 

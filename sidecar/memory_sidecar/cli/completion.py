@@ -9,7 +9,7 @@ Exit statuses: 0 done; 1 the package shtab is missing; 64 wrong usage.
 
 import argparse
 
-from .failure import Failure
+from .shared.failure import Failure
 
 __all__ = ["configure", "run"]
 

@@ -17,13 +17,13 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from .. import log
 from ..assemble import lock_down, prepare
+from ..observe import log
 from ..version import __version__
 from ..wire.serve import Service, StartError, serve
 from ..wire.stdio import PARENT_VARIABLE, NotPrivateError, claim, watch_parent
 from ..wire.ticket import TICKET_VARIABLE, WHO_MAY_START, TicketError, take_ticket
-from .places import PLACES, add_options, places
+from .shared.places import PLACES, add_options, places
 
 if TYPE_CHECKING:
     import argparse

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..plain import visible
 from ..run.records import is_run_id
-from .failure import EX_CONFIG, EX_USAGE, Failure
-from .places import PLACES, add_options, places
-from .report import print_table
+from .shared.failure import EX_CONFIG, EX_USAGE, Failure
+from .shared.places import PLACES, add_options, places
+from .shared.report import print_table
 
 if TYPE_CHECKING:
     from anyio.from_thread import BlockingPortal

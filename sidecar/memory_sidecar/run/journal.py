@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Final
 
-from .. import files
+from ..system import files
 from .records import Record, encode
 from .replay import DamagedError, NewerError, Replayed, replay
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final, NamedTuple
 
-from .. import files
+from ..system import files
 from .journal import journal_name, read_journal, stage_name
 from .records import is_run_id
 from .replay import DamagedError, NewerError, replay

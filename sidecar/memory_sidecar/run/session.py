@@ -16,7 +16,7 @@ from .journal import Journal
 from .records import Reason, Record
 
 if TYPE_CHECKING:
-    from ..telemetry import Served
+    from ..observe.telemetry import Served
 
 __all__ = ["Answer", "HandedScope", "Resume", "Run", "RunRefusedError", "Setting"]
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from ..telemetry import Operation, Served
+from ..observe.telemetry import Operation, Served
 from .contract import Entry, Info, Item, Store
 from .errors import InvalidError, KeyExistsError, KeyNotFoundError, StaleError, StoreError, StoreFullError
 from .scope import Scope

@@ -19,12 +19,13 @@ from contextlib import suppress
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from .. import files, log
+from ..observe import log
 from ..run.journal import JournalError
 from ..run.records import REASONS, Reason, is_run_id
 from ..run.runs import list_runs
 from ..run.session import RESUMES, HandedScope, Run, RunRefusedError, Setting
 from ..store.errors import OutcomeUnknownError, StoreError, UnavailableError, UnreadableError
+from ..system import files
 from ..tools.catalog import UnknownToolError
 from ..version import __version__
 from . import messages as m
@@ -34,7 +35,7 @@ from .stdio import Parent
 from .ticket import check_ticket, wants_default_run
 
 if TYPE_CHECKING:
-    from ..telemetry import Served, Telemetry
+    from ..observe.telemetry import Served, Telemetry
 
 __all__ = ["EX_CONFIG", "EX_NOPERM", "Service", "StartError", "serve"]
 

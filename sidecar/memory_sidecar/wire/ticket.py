@@ -11,8 +11,8 @@ import re
 import stat
 from typing import Any, Final
 
-from .. import files
-from ..digest import compare_digest
+from ..system import files
+from ..system.digest import compare_digest
 from .messages import EXTENSION, MISSING_REQUIRED_CLIENT_CAPABILITY, Error
 
 __all__ = ["TICKET_VARIABLE", "WHO_MAY_START", "TicketError", "check_ticket", "take_ticket", "wants_default_run"]

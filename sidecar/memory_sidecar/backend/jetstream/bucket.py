@@ -1,0 +1,350 @@
+"""Notes in a JetStream KV bucket that the operator owns: bound, never created, and shared by a fleet.
+
+This file opens it: the options, the connection, what is refused at the start and in which words. What can be done with
+an open one is in `jetstream_store`; listings in `jetstream_view`; how a note is a message in `jetstream_message`; the
+requests themselves in `jetstream_api`.
+"""
+
+import asyncio
+import hashlib
+import json
+import re
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from ...store.rules import MAX_ENTRY_BYTES, is_key
+from ..opened import BackendError, Opened
+from . import context as nats_context
+from .api import ATTEMPT_SECONDS, NO_STREAM, Api, NoAnswerError, RefusedError, StreamInfo, is_temporary
+from .store import JetStreamStore, not_permitted
+
+if TYPE_CHECKING:
+    from nats.aio.client import Client
+
+__all__ = [
+    "JetStreamOptions",
+    "bind",
+    "inspect_jetstream",
+    "nesting",
+    "open_jetstream",
+    "resolve_prefix",
+]
+
+BIND_SECONDS: Final = 10.0
+"""The whole of `bind`: a wrong name surfaces at the start of a run instead of hanging it."""
+
+_BUCKET: Final = re.compile(r"[A-Za-z0-9_-]{1,200}")
+
+
+class JetStreamOptions(NamedTuple):
+    """`harness.memory.options` of the JetStream backend."""
+
+    bucket: str
+    """The KV bucket, which must exist."""
+    prefix: str | None = None
+    """Before every key, with a dot between: the identity if omitted; "" for none."""
+    no_require_read_before_update: bool = False
+    """Allow overwriting what this run has not read."""
+
+
+def resolve_prefix(options: JetStreamOptions, identity: str) -> str:
+    """The prefix in force, "" for a flat bucket.
+
+    Raises:
+        BackendError: the bucket, the prefix or the identity that stands in for it is not legal.
+    """
+    if _BUCKET.fullmatch(options.bucket) is None:
+        raise BackendError(
+            f"harness.memory.options.bucket {options.bucket!r:.80} is not the name of a KV bucket; "
+            "use letters, digits, _ and -"
+        )
+    if options.prefix is None:
+        if not is_key(identity):
+            raise BackendError(
+                f"the identity {identity!r:.80} cannot be a key prefix; set identity to letters, digits and "
+                "_ = - or set harness.memory.options.prefix"
+            )
+        return identity
+    if options.prefix and not is_key(options.prefix):
+        raise BackendError(
+            f"harness.memory.options.prefix {options.prefix!r:.80} is not legal; use letters, digits and . _ = - "
+            'with no dot at either end, or "" for none'
+        )
+    return options.prefix
+
+
+def nesting(prefix: str, others: Iterable[str] = ()) -> list[str]:
+    """What an operator must know about who shares keys with `prefix`, one sentence each; [] if nobody can.
+
+    A stored name is prefix, dot, key, and keys may hold dots: `a` with key `b.c` and `a.b` with key `c` are one
+    and the same. `others` are further prefixes in use, as far as they are known.
+    """
+    notes = []
+    if not prefix:
+        notes.append("the flat prefix sees, and may change, the keys of every other prefix of the bucket")
+    parts = prefix.split(".")
+    for length in range(1, len(parts)):
+        outer = ".".join(parts[:length])
+        notes.append(f"agents with the prefix {outer} see, and may change, these keys too")
+    for other in sorted(set(others)):
+        if prefix and other.startswith(prefix + "."):
+            notes.append(f"this prefix sees, and may change, the keys of the prefix {other}")
+        elif not other and prefix:
+            notes.append("agents with the flat prefix see, and may change, these keys too")
+    return notes
+
+
+async def bind(
+    nc: "Client",
+    options: JetStreamOptions,
+    *,
+    identity: str,
+    context_name: str | None = None,
+    domain: str | None = None,
+    api_prefix: str | None = None,
+) -> Opened:
+    """Bind to the bucket over a connection that stays the caller's. Never creates or changes a bucket.
+
+    Takes at most ten seconds. `context_name` is for the commands in remedies; `domain` or `api_prefix`
+    lead to the JetStream that holds the bucket.
+
+    Raises:
+        BackendError: the bucket cannot be used; the text holds the remedy.
+    """
+    prefix = resolve_prefix(options, identity)
+    bucket = options.bucket
+    api = Api(nc, domain=domain, api_prefix=api_prefix)
+    info = await _bind_info(api, bucket, context_name)
+    for refusal in refusals(bucket, info.config, context_name):
+        raise BackendError(refusal)
+    store = JetStreamStore(
+        api,
+        bucket,
+        prefix,
+        created=info.created,
+        blind=options.no_require_read_before_update,
+    )
+    identifying = json.dumps([bucket, prefix, info.created]).encode()
+    return Opened(store, "jetstream:" + hashlib.blake2b(identifying, digest_size=16).hexdigest())
+
+
+class Connected(NamedTuple):
+    """An open store and its connection, which the caller owns."""
+
+    opened: Opened
+    close: Callable[[], Coroutine[Any, Any, None]]
+    """Closes the connection within two seconds, whatever the broker does."""
+    ports: tuple[int, ...]
+    """The TCP ports that staying connected needs: those of the cluster's members known now, and of name servers."""
+
+
+async def open_jetstream(
+    options: JetStreamOptions, *, identity: str, context: str | None, locked: bool = False
+) -> Connected:
+    """Connect as the NATS context says and bind: each of the two steps takes at most ten seconds.
+
+    `context` None stands for NATS_CONTEXT or the selected context. `locked`: names are looked up as a process that
+    has given up its rights still can.
+
+    Raises:
+        BackendError: there is no connection or no usable bucket; the text holds the remedy.
+    """
+    resolve_prefix(options, identity)  # What is wrong without looking at a broker is told without one.
+    try:
+        loaded = nats_context.load(context)
+        nc = await nats_context.connect(loaded, locked=locked)
+    except nats_context.ContextError as error:
+        raise BackendError(str(error)) from error
+
+    async def close() -> None:
+        await nats_context.close(nc)
+
+    try:
+        opened = await bind(
+            nc,
+            options,
+            identity=identity,
+            context_name=loaded.name,
+            domain=loaded.jetstream_domain or None,
+            api_prefix=loaded.jetstream_api_prefix or None,
+        )
+    except BaseException:
+        await close()
+        raise
+    return Connected(opened, close, nats_context.ports(loaded, nc))
+
+
+def add_command(bucket: str, context_name: str | None) -> str:
+    """The command that makes the bucket as this backend wants it, ready to paste."""
+    context = f" --context {context_name}" if context_name else ""
+    return f"nats{context} kv add {bucket} --history=1 --max-value-size={MAX_ENTRY_BYTES}"
+
+
+async def _bind_info(api: Api, bucket: str, context_name: str | None) -> StreamInfo:
+    deadline = asyncio.get_running_loop().time() + BIND_SECONDS
+    absent = 0
+    while True:
+        left = max(0.1, deadline - asyncio.get_running_loop().time())
+        try:
+            # The client library can wait on its own, out of reach of one request's limit.
+            async with asyncio.timeout(left):
+                return await api.info(f"KV_{bucket}", min(3.0, left))
+        except RefusedError as error:
+            absent += error.error in _JETSTREAM_OFF
+            if not is_temporary(error) or left < 1.0 or absent > ABSENT:
+                raise BackendError(_bind_refusal(error, bucket, context_name)) from error
+        except NoAnswerError as error:
+            absent += not error.served
+            if absent > ABSENT:
+                raise BackendError(
+                    "JetStream does not answer on this connection; enable it on the server and for this account, "
+                    "or check jetstream_domain and jetstream_api_prefix in the NATS context"
+                ) from error
+            if left < 1.0:
+                raise BackendError(_UNREACHABLE) from error
+        except TimeoutError as error:
+            raise BackendError(_UNREACHABLE) from error
+        await asyncio.sleep(0.25)
+
+
+ABSENT: Final = 8
+"""How many answers, a quarter of a second apart, say that JetStream is off and not merely starting."""
+
+_JETSTREAM_OFF: Final = frozenset({10039, 10076})
+
+_UNREACHABLE: Final = (
+    f"the NATS broker did not answer within {BIND_SECONDS:.0f} seconds; check that it runs, that the NATS context "
+    "points to it and that its permissions allow the JetStream API"
+)
+
+
+def _bind_refusal(error: RefusedError, bucket: str, context_name: str | None) -> str:
+    if error.error == NO_STREAM:
+        return f'KV bucket "{bucket}" does not exist; create it with: {add_command(bucket, context_name)}'
+    if error.code == 403:
+        return not_permitted(error)
+    if error.error in _JETSTREAM_OFF:
+        return (
+            "JetStream is not enabled for this account; enable it on the server, or use a NATS context of an "
+            "account that has it"
+        )
+    return f'the KV bucket "{bucket}" cannot be used: {error}; check the state of JetStream on the server'
+
+
+def refusals(bucket: str, config: Mapping[str, Any], context_name: str | None) -> list[str]:
+    """Why a bucket of these settings is refused, with the remedy each; none if it will do.
+
+    Refused is what would lose memories, or refuse to store them, behind the agents' back.
+    """
+    context = f" --context {context_name}" if context_name else ""
+    edit, anew = f"nats{context} stream edit KV_{bucket}", add_command(bucket, context_name)
+    return [
+        f'KV bucket "{bucket}" {what}; {remedy.format(edit=edit, anew=anew)}'
+        for what, remedy in (*_losses(config), *_obstacles(bucket, config))
+    ]
+
+
+async def inspect_jetstream(
+    options: JetStreamOptions, *, identity: str, context: str | None
+) -> tuple[dict[str, Any], list[str]]:
+    """Bind as a run would, and tell the bucket's state and all that would be refused. Changes nothing.
+
+    Raises:
+        BackendError: there is no connection or no such bucket; the text holds the remedy.
+    """
+    prefix = resolve_prefix(options, identity)
+    try:
+        loaded = nats_context.load(context)
+        nc = await nats_context.connect(loaded, locked=True)
+    except nats_context.ContextError as error:
+        raise BackendError(str(error)) from error
+    try:
+        api = Api(nc, domain=loaded.jetstream_domain or None, api_prefix=loaded.jetstream_api_prefix or None)
+        info = await _bind_info(api, options.bucket, loaded.name)
+        root = f"$KV.{options.bucket}."
+        stored = await api.info(f"KV_{options.bucket}", ATTEMPT_SECONDS * 2, subjects=root + ">")
+        found = refusals(options.bucket, info.config, loaded.name)
+    except (RefusedError, NoAnswerError) as error:
+        raise BackendError(_UNREACHABLE) from error
+    finally:
+        await nats_context.close(nc)
+    keys = {subject.removeprefix(root) for subject in stored.subjects}
+    ours = {key.removeprefix(prefix + ".") for key in keys if not prefix or key.startswith(prefix + ".")}
+    config = info.config
+    state = {
+        "created": info.created,
+        "replicas": info.replicas,
+        "storage": str(config.get("storage", "file")),
+        "history": int(config.get("max_msgs_per_subject") or 0),
+        "value_cap_bytes": max(0, int(config.get("max_msg_size") or 0)) or None,
+        "may_be_lost": list(risks(options.bucket, config, loaded.name)),
+        "keys_here": len(ours),
+        "keys_elsewhere": len(keys) - len(ours),
+        # A key with a dot may be this prefix's own, or the key of an agent whose prefix nests under it.
+        "prefixes_that_may_nest": sorted({key.split(".")[0] for key in ours if "." in key}),
+    }
+    return state, found
+
+
+def risks(bucket: str, config: Mapping[str, Any], context_name: str | None) -> Iterator[str]:
+    """What a bucket of these settings would lose when servers fail, with the command that prevents it each."""
+    context = f" --context {context_name}" if context_name else ""
+    if config.get("storage") == "memory":
+        yield (
+            f'KV bucket "{bucket}" is kept in memory, so all notes are lost when its servers restart; copy them '
+            f"(memory-sidecar copy) to a bucket made with: {add_command(bucket + '-2', context_name)} --storage=file"
+        )
+    elif int(config.get("num_replicas") or 1) == 1:
+        yield (
+            f'KV bucket "{bucket}" has one replica, so notes are lost with the disk of its server, and those of the '
+            "last two minutes in a power cut unless the server is set to sync_interval: always; on a cluster run: "
+            f"nats{context} stream edit KV_{bucket} --replicas=3"
+        )
+
+
+def _losses(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Settings under which stored memories could silently vanish, with the remedy.
+
+    That single messages may expire (`allow_msg_ttl`, which some clients set on every bucket they make) is none:
+    only a message whose own writer asked for it does, and none of ours ever does.
+    """
+    if config.get("max_age"):
+        yield (
+            "has a TTL, so stored memories would silently expire",
+            "remove it with: {edit} --max-age=0s",
+        )
+    if config.get("discard", "old") == "old":
+        for limit, name in (("max_msgs", "messages"), ("max_bytes", "bytes")):
+            if int(config.get(limit) or 0) > 0:
+                yield (
+                    f"discards its oldest values beyond {config[limit]} {name}, so memories would silently vanish",
+                    "make it refuse new ones instead with: {edit} --discard=new",
+                )
+    if config.get("retention", "limits") != "limits":
+        yield "removes values once they were consumed", "make another bucket with: {anew}"
+
+
+def _obstacles(bucket: str, config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Settings under which legal memories could not be stored or found again, with the remedy."""
+    if 0 < int(config.get("max_msg_size") or 0) < MAX_ENTRY_BYTES:
+        yield (
+            f"caps values at {config['max_msg_size']} bytes, below the {MAX_ENTRY_BYTES} of a full entry",
+            f"raise it with: {{edit}} --max-msg-size={MAX_ENTRY_BYTES}",
+        )
+    if config.get("mirror"):
+        yield (
+            "is a mirror, which lags behind its origin and cannot be written",
+            "name the origin in harness.memory.options.bucket",
+        )
+    elif f"$KV.{bucket}.>" not in (config.get("subjects") or ()):
+        yield "is a stream that only has the name of one", "make a bucket of another name with nats kv add"
+    if config.get("no_ack"):
+        yield "confirms no writes (no_ack)", "turn that off with: {edit} --ack"
+    if config.get("allow_msg_counter"):
+        yield "holds counters, not values (allow_msg_counter)", "make another bucket with: {anew}"
+    if config.get("discard_new_per_subject"):
+        yield "refuses overwrites once a key has its full history", "make another bucket with: {anew}"
+    if config.get("sealed"):
+        yield "is sealed, so nothing can ever be stored in it", "make another bucket with: {anew}"
+    if config.get("subject_transform"):
+        yield "renames keys as it stores them (subject_transform)", "remove the transform"

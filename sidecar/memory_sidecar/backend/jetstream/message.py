@@ -1,0 +1,138 @@
+"""A note as a message of the bucket: its subject, body and headers, and what those prove about a write.
+
+The document is the truth, as in a file. Two headers of ours stand beside it, which other programs may ignore and
+need not write: one names the write, the other repeats the description so that listings leave bodies at the broker.
+"""
+
+import re
+import secrets
+from typing import Final
+
+from ...store.document import UNREADABLE, parse_description, serialize
+from ...store.errors import UnreadableError
+from ...store.rules import MAX_DESCRIPTION, MAX_ENTRY_BYTES, one_line, validate_write
+from .api import Message
+
+__all__ = [
+    "MARKER",
+    "WRITE",
+    "Attempt",
+    "Document",
+    "described",
+    "described_by_header",
+    "free_at",
+    "is_value",
+    "revision_of",
+]
+
+_OPERATION: Final = "KV-Operation"
+_MARKER_REASON: Final = "Nats-Marker-Reason"
+_EXPECTED: Final = "Nats-Expected-Last-Subject-Sequence"
+_EXPECTED_OF: Final = "Nats-Expected-Last-Subject-Sequence-Subject"
+WRITE: Final = "Memory-Write"
+"""Our own header: names one write, so that its writer knows it again when the confirmation is lost. Not
+`Nats-Msg-Id`, whose deduplication depends on a window that the operator sets."""
+_WRITE_NAME: Final = re.compile(r"[A-Za-z0-9_-]{16,64}")
+_DESCRIPTION: Final = "Memory-Description"
+"""Our own header: lets a listing leave bodies at the broker. The document stays the truth; what other programs
+write has no such header and is read in full."""
+
+_HEADER_BYTES: Final = 100 + 100 + 512
+"""More than all our headers but the description take: the write's id, what it expects, and where."""
+
+
+class Document:
+    """A validated write as it is stored."""
+
+    def __init__(self, key: str, description: str, content: str) -> None:
+        line = validate_write(key, description, content)
+        self.data = serialize(line, content)
+        # A bucket's cap counts headers too; an entry at its limits has no room for its description twice.
+        room = MAX_ENTRY_BYTES - len(self.data) - _HEADER_BYTES
+        self.headers = {_DESCRIPTION: line} if len(line.encode()) <= room else {}
+
+
+class _Marker(Document):
+    def __init__(self) -> None:
+        self.data = b""
+        self.headers = {_OPERATION: "DEL"}
+
+
+MARKER: Final = _Marker()
+"""What is stored in place of a note that was deleted."""
+
+
+class Attempt:
+    """One write, however often it has to be sent. Sent twice it is still applied once: the first changes what the
+    second expects."""
+
+    def __init__(self, subject: str, expected: int, *, created: str, newest: int, begun: float) -> None:
+        self.subject = subject
+        self.expected = expected
+        self.created = created
+        self.floor = max(expected, newest)
+        """The newest message of the bucket that was known before the first sending."""
+        self.write = secrets.token_urlsafe(16)
+        self.unsure = False
+        """Whether some attempt may have been applied without our hearing of it."""
+        self.begun = begun
+
+    def revision(self, sequence: int) -> str:
+        """What `revision_of` tells of the message, once it is stored at `sequence`."""
+        return f"{sequence}@{self.write}"
+
+    def headers(self, root: str, guard: int | None) -> dict[str, str]:
+        if guard is None:
+            return {WRITE: self.write, _EXPECTED: str(self.expected)}
+        return {WRITE: self.write, _EXPECTED: str(guard), _EXPECTED_OF: root + ">"}
+
+    def never_preceded(self, last: Message) -> bool:
+        """Whether `last`, the key's last message, proves that this write was never applied.
+
+        This write would have got a sequence beyond `floor`. So it was not applied if `last` is older than that,
+        or if what `last` directly replaced is: its writer had the server check that, and the header is kept.
+        """
+        if last.sequence <= self.floor:
+            return True
+        predecessor = last.headers.get(_EXPECTED, "")
+        return _EXPECTED_OF not in last.headers and predecessor.isdecimal() and int(predecessor) <= self.floor
+
+
+def is_value(message: Message) -> bool:
+    """Whether a note is stored here, and not the mark of a deletion."""
+    return _OPERATION not in message.headers and _MARKER_REASON not in message.headers
+
+
+def revision_of(message: Message) -> str:
+    """The sequence, and what no other message of that sequence has: the name of the write, else when it was stored.
+
+    The second is for what other programs write. A broker that gave a sequence twice stored at two moments.
+    """
+    write = message.headers.get(WRITE, "")
+    return f"{message.sequence}@{write if _WRITE_NAME.fullmatch(write) else message.time}"
+
+
+def free_at(message: Message | None) -> int | None:
+    """The sequence at which a key is free: 0 if never used, else its marker's; None if it holds a value."""
+    if message is None:
+        return 0
+    return None if is_value(message) else message.sequence
+
+
+def described_by_header(message: Message) -> str | None:
+    """The description that the writer put beside the value; None where none is, as in what other programs write."""
+    description = message.headers.get(_DESCRIPTION)
+    if description is None:
+        return None
+    # Of a thousand, nearly all are in the form in which they were stored.
+    plain = description.isascii() and description.isprintable()
+    line = " ".join(description.split()) if plain else one_line(description)
+    return line[:MAX_DESCRIPTION].rstrip()
+
+
+def described(message: Message) -> str:
+    """The description of a whole value, as reading it would show it."""
+    try:
+        return parse_description(message.data, len(message.data)) or ""
+    except UnreadableError:
+        return UNREADABLE

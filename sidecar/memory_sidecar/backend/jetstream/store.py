@@ -1,0 +1,440 @@
+"""The `Store` over one prefix of a bucket: authority, writing, and how long a call waits.
+
+Everything rests on one fact of the server: a publish that names the sequence it expects its subject to be at
+is applied exactly when that is so. Hence every write here is a compare and swap, also those that need no
+authority; a write whose confirmation is lost is sent again without danger; and what happened is decided by looking
+at what is stored, never by the kind of error alone. Looking means asking the stream's leader: other members of a
+cluster lag.
+"""
+
+import asyncio
+import random
+import re
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from typing import Final, TypeVar
+
+from ...store.contract import Entry, Info, Item
+from ...store.document import parse
+from ...store.errors import (
+    KeyExistsError,
+    KeyNotFoundError,
+    OutcomeUnknownError,
+    StaleError,
+    StoreError,
+    StoreFullError,
+    UnavailableError,
+)
+from ...store.rules import MAX_ENTRIES, check_capacity, validate_key
+from ...store.scope import Scope
+from .api import (
+    ATTEMPT_SECONDS,
+    CONFLICT,
+    NO_ROOM,
+    NO_STREAM,
+    Api,
+    Message,
+    NoAnswerError,
+    RefusedError,
+    StreamInfo,
+    is_temporary,
+)
+from .message import MARKER, WRITE, Attempt, Document, free_at, is_value, revision_of
+from .view import View
+
+__all__ = ["CALL_SECONDS", "JetStreamStore", "not_permitted"]
+
+T = TypeVar("T")
+
+CALL_SECONDS: Final = 5.0
+"""One operation of the store, retries included: a model waits, an outage is told. A healthy cluster elects a
+new leader within it most of the time."""
+
+SHARED_SECONDS: Final = 0.25
+"""What a call waits for a broker that an earlier call has found silent and that still is."""
+
+LAG_SECONDS: Final = 1.5
+"""How long a new leader may not know yet what an earlier one acknowledged. After that, a revision beyond the end
+of the stream is taken for one that was never given."""
+
+UNGUARDED: Final = 64
+"""Creates that may be under way at once without ever exceeding the capacity. See `JetStreamStore.create`."""
+
+_REVISION: Final = re.compile(r"([1-9][0-9]{0,19})@.{1,64}")
+
+_AWAY: Final = (
+    "The memory store cannot be reached now. Nothing was changed. Try again in a little while, or go on without memory."
+)
+
+
+class JetStreamStore:
+    """The `Store` over one prefix of one bucket. Any number of calls may run at once on the connection's loop.
+
+    A revision names one message: its sequence, and what tells it from any other that ever had that sequence
+    (`revision_of`). For sequences are given again in a bucket that was deleted and made again, and by a broker that
+    lost its last writes in a power cut. So every update first looks whether the leader holds that very message; that
+    nothing replaces it from then on, the broker checks by the sequence. What remains open is a loss of writes, and a
+    new value at the same sequence, between the two.
+    """
+
+    def __init__(self, api: Api, bucket: str, prefix: str, *, created: str, blind: bool = False) -> None:
+        self._api = api
+        self._bucket = bucket
+        self._stream = f"KV_{bucket}"
+        self._root = f"$KV.{bucket}." + (f"{prefix}." if prefix else "")
+        self._view = View(api, self._stream, self._root)
+        self._blind = blind
+        self._created = created
+        """When the bucket now in place was made, as last seen."""
+        self._newest = 0
+        """A sequence which that bucket is known to have reached."""
+        self._listening: asyncio.Task[None] | None = None
+        """Under way from when a call waited in vain until the broker's next word."""
+
+    def info(self) -> Info:
+        return Info("jetstream", self._bucket)
+
+    async def list(self) -> list[Item]:
+        items = await self._steadily(self._view.list, await self._deadline())
+        return [Item(key, items[key]) for key in sorted(items)]
+
+    async def read(self, key: str, *, scope: Scope | None = None) -> Entry:
+        validate_key(key)
+        message = await self._last(self._root + key, await self._deadline())
+        if message is None or not is_value(message):
+            if scope is not None and scope.revision(key) is not None:
+                scope.drop(key, "stale")
+            raise KeyNotFoundError
+        entry = parse(message.data)
+        if scope is not None:
+            scope.grant(key, revision_of(message), "read")
+        return entry
+
+    async def create(self, key: str, description: str, content: str, *, scope: Scope | None = None) -> None:
+        """See the contract. How far the capacity is exact when several writers race:
+
+        near the limit (the last 64 places) a create is applied only if nothing under the prefix has changed
+        since the entries were counted, which the server checks. Below that it is applied at once, so only more
+        than 64 creates counted before and stored after the same instant could exceed the limit. A server
+        before 2.12 cannot check a whole prefix; there, creates that race for the last places can exceed it by
+        their number.
+        """
+        document = Document(key, description, content)
+        with _honest(key, scope):
+            revision = await self._create(key, document, await self._deadline())
+        if scope is not None:
+            scope.grant(key, revision, "created")
+
+    async def update(self, key: str, description: str, content: str, *, scope: Scope | None = None) -> None:
+        document = Document(key, description, content)
+        deadline = await self._deadline()
+        with _honest(key, scope):
+            if self._blind:
+                revision = await self._overwrite(key, document, deadline)
+            else:
+                held = scope.revision(key) if scope is not None else None
+                if held is None:
+                    raise StaleError("not_read")
+                seen = await self._message(key, held, deadline)
+                swapped = None if seen is None else await self._swap(key, document, seen.sequence, deadline)
+                if swapped is None:
+                    raise StaleError("changed")
+                revision = swapped
+        if scope is not None:
+            scope.grant(key, revision, "updated")
+
+    async def delete(self, key: str, *, scope: Scope | None = None) -> bool:
+        validate_key(key)
+        deadline = await self._deadline()
+        removed = None
+        with _honest(key, scope):
+            while removed is None:
+                message = await self._last(self._root + key, deadline)
+                if message is None or not is_value(message):
+                    break
+                parse(message.data)
+                if await self._swap(key, MARKER, message.sequence, deadline) is not None:
+                    removed = revision_of(message)
+                else:
+                    _in_time(deadline)
+        if scope is not None and removed is not None:
+            scope.drop(key, "deleted", removed)
+        elif scope is not None and scope.revision(key) is not None:
+            scope.drop(key, "stale")
+        return removed is not None
+
+    async def delete_revision(self, key: str, revision: str) -> bool:
+        """As `store.contract.Removing` promises."""
+        validate_key(key)
+        deadline = await self._deadline()
+        message = await self._message(key, revision, deadline)
+        if message is None:
+            return False
+        parse(message.data)
+        return await self._swap(key, MARKER, message.sequence, deadline) is not None
+
+    # Authority
+
+    async def _message(self, key: str, revision: str, deadline: float) -> Message | None:
+        """The message that `revision` names; None if that is not the key's last one any more."""
+        found = _REVISION.fullmatch(revision)
+        if found is None:
+            return None
+        begun, created = _now(), self._created
+        last = await self._last(self._root + key, deadline)
+        while last is None or last.sequence < int(found[1]):
+            # Gone, or else the leader has not caught up yet: its word counts once it has come that far.
+            info = await self._info(deadline)
+            behind = info.created == created and info.last_sequence < int(found[1])
+            last = await self._last(self._root + key, deadline)
+            if not behind or _now() >= begun + LAG_SECONDS:
+                break
+            await asyncio.sleep(0.1)
+        return last if last is not None and revision_of(last) == revision else None
+
+    # Writing
+
+    async def _create(self, key: str, document: "Document", deadline: float) -> str:
+        expected: int | None = 0
+        while True:
+            guard = None
+            # Other prefixes and delete markers count in the first number too: it only tells when to look closer.
+            if (await self._info(deadline)).subject_count > MAX_ENTRIES - UNGUARDED:
+                expected, guard = await self._count(key, deadline)
+            if expected is None:
+                raise KeyExistsError("This key already holds a memory.")
+            revision = await self._swap(key, document, expected, deadline, guard)
+            if revision is not None:
+                return revision
+            _in_time(deadline)
+            if guard is not None:
+                # Close to the limit all creates of the prefix meet; those that met must not meet again at once.
+                await asyncio.sleep(random.uniform(0, 0.05))  # noqa: S311 - spreads load, guards nothing
+            expected = free_at(await self._last(self._root + key, deadline))
+
+    async def _count(self, key: str, deadline: float) -> tuple[int | None, int | None]:
+        """Check the capacity for a create of `key`.
+
+        Returns the sequence the key must still be at (None: it holds a value), and the one that the whole prefix
+        must still be at, or None where there is room enough not to care.
+        """
+        subject = self._root + key
+        state = await self._steadily(lambda: self._view.current(exact=False), deadline)
+        self._created, self._newest = state.created, state.upto
+        known = state.subjects.get(subject)
+        if state.live >= MAX_ENTRIES or (known is not None and known.note is not None):
+            # What would refuse must be so: a purge may have made room meanwhile.
+            state = await self._steadily(self._view.current, deadline)
+            known = state.subjects.get(subject)
+        if known is not None and known.note is not None:
+            return None, None
+        check_capacity(state.live)
+        if state.live >= MAX_ENTRIES - UNGUARDED and state.newest is not None and self._api.checks_prefixes:
+            return known.sequence if known is not None else 0, state.newest.sequence
+        return free_at(await self._last(subject, deadline)), None
+
+    async def _overwrite(self, key: str, document: "Document", deadline: float) -> str:
+        while True:
+            message = await self._last(self._root + key, deadline)
+            try:
+                if message is None or not is_value(message):
+                    return await self._create(key, document, deadline)
+                parse(message.data)
+                revision = await self._swap(key, document, message.sequence, deadline)
+                if revision is not None:
+                    return revision
+            except KeyExistsError:
+                pass  # Somebody was faster; that value is then overwritten.
+            _in_time(deadline)
+
+    async def _swap(
+        self, key: str, document: "Document", expected: int, deadline: float, guard: int | None = None
+    ) -> str | None:
+        """Store `document` if the key's last message is still `expected`, and return its revision, else None.
+
+        With `guard`, only if also the last message under the whole prefix still is that one.
+
+        Raises:
+            OutcomeUnknownError: an attempt was sent, and nothing that is stored tells whether it was applied.
+            UnavailableError, StoreFullError: surely nothing was stored.
+        """
+        attempt = Attempt(self._root + key, expected, created=self._created, newest=self._newest, begun=_now())
+        while True:
+            headers = document.headers | attempt.headers(self._root, guard)
+            try:
+                sequence = await self._api.publish(attempt.subject, document.data, headers, _left(deadline))
+                return attempt.revision(sequence)
+            except NoAnswerError as error:
+                attempt.unsure |= error.sent
+                failure: Exception = error
+            except RefusedError as error:
+                failure = error
+                if error.error not in CONFLICT:
+                    # Even a temporary refusal may come from a leader that goes on with what it was given.
+                    attempt.unsure |= is_temporary(error)
+                    if not is_temporary(error):
+                        raise (OutcomeUnknownError() if attempt.unsure else _refusal(error)) from error
+            applied_at = await self._look(attempt, deadline)
+            if applied_at is not None:
+                return attempt.revision(applied_at) if applied_at else None
+            if guard is not None and isinstance(failure, RefusedError):
+                newest = await self._last(self._root + ">", deadline)
+                if newest is None or newest.sequence != guard:
+                    return None
+            if _now() >= deadline:
+                self._heard_nothing(failure)
+                raise (OutcomeUnknownError() if attempt.unsure else UnavailableError(_AWAY)) from failure
+            # Writers that met must not meet again at once.
+            await asyncio.sleep(random.uniform(0.02, 0.1))  # noqa: S311 - spreads load, guards nothing
+
+    async def _look(self, attempt: "Attempt", deadline: float) -> int | None:
+        """What became of an attempt: its sequence, 0 if it can no longer be applied, None if it still may be."""
+        try:
+            # In this order, so that a leader that has not caught up yet is not taken for a key that was purged.
+            info = await self._info(deadline)
+            last = await self._last(attempt.subject, deadline)
+        except UnavailableError as error:
+            if attempt.unsure:
+                raise OutcomeUnknownError from error
+            raise
+        sequence = last.sequence if last is not None else 0
+        if last is not None and last.headers.get(WRITE) == attempt.write:
+            return sequence
+        here = info.created == attempt.created
+        behind = info.last_sequence < attempt.expected and _now() < attempt.begun + LAG_SECONDS
+        if here and (sequence == attempt.expected or behind):
+            return None
+        # The key moved on without us, unless our write was applied and then replaced or purged.
+        if attempt.unsure and not (here and last is not None and attempt.never_preceded(last)):
+            raise OutcomeUnknownError
+        return 0
+
+    # Waiting
+
+    async def _deadline(self) -> float:
+        """When a call that begins now gives up.
+
+        Raises:
+            UnavailableError: at once, or nearly so: an earlier call has waited in vain, and nothing was heard since.
+                Calls of a run are served in order, so their waits would add up.
+        """
+        listening = self._listening
+        if listening is not None and not listening.done():
+            await asyncio.wait({listening}, timeout=SHARED_SECONDS)
+            if not listening.done():
+                raise UnavailableError(_AWAY)
+        return _now() + CALL_SECONDS
+
+    async def _steadily(self, ask: Callable[[], Awaitable[T]], deadline: float) -> T:
+        """The answer to something that changes nothing, asked again until the deadline.
+
+        Raises:
+            UnavailableError: there was none.
+        """
+        while True:
+            try:
+                return await ask()
+            except RefusedError as error:
+                if not is_temporary(error) or _now() >= deadline:
+                    raise _refusal(error) from error
+            except NoAnswerError as error:
+                if _now() >= deadline:
+                    self._heard_nothing(error)
+                    raise UnavailableError(_AWAY) from error
+            await asyncio.sleep(0.1)
+
+    def _heard_nothing(self, failure: Exception) -> None:
+        """A call gave up. If that was for silence, listen for the broker on behalf of the calls to come."""
+        if (
+            isinstance(failure, NoAnswerError)
+            and failure.silent
+            and (self._listening is None or self._listening.done())
+        ):
+            self._listening = asyncio.create_task(self._listen())
+
+    async def _listen(self) -> None:
+        while not self._api.is_closed:
+            try:
+                await self._api.info(self._stream, ATTEMPT_SECONDS)
+                return
+            except RefusedError:
+                return
+            except NoAnswerError as error:
+                if not error.silent:
+                    return
+            await asyncio.sleep(0.1)
+
+    # Looking
+
+    async def _info(self, deadline: float) -> StreamInfo:
+        async def ask() -> StreamInfo:
+            return await self._api.info(self._stream, _left(deadline))
+
+        info = await self._steadily(ask, deadline)
+        self._created, self._newest = info.created, info.last_sequence
+        return info
+
+    async def _last(self, subject: str, deadline: float) -> Message | None:
+        async def ask() -> Message | None:
+            return await self._api.last(self._stream, subject, _left(deadline))
+
+        return await self._steadily(ask, deadline)
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+def _left(deadline: float) -> float:
+    return max(0.2, min(ATTEMPT_SECONDS, deadline - _now()))
+
+
+def _in_time(deadline: float) -> None:
+    if _now() >= deadline:
+        raise UnavailableError("Other writers kept changing this memory. Nothing was changed. Try again.")
+
+
+def _refusal(error: RefusedError) -> StoreError:
+    """A refusal that repeating cannot cure, for the model."""
+    if error.error == NO_STREAM:
+        return UnavailableError(
+            "The memory store is gone: its bucket was deleted. Nothing was changed. "
+            "Go on without memory; its operator must make the bucket again."
+        )
+    if error.error in NO_ROOM:
+        return StoreFullError(
+            "The memory store has no room left. Nothing was changed. Delete a memory that is no longer needed, "
+            "or go on without storing."
+        )
+    if error.code == 403:
+        refused = UnavailableError(
+            "The broker does not permit this. Nothing was changed. Go on without it; the operator must allow it."
+        )
+        refused.remedy = not_permitted(error)
+        return refused
+    if is_temporary(error):
+        return UnavailableError(_AWAY)
+    return UnavailableError(
+        "The memory store refused this. Nothing was changed. Go on without it; its operator must look into it."
+    )
+
+
+def not_permitted(error: RefusedError) -> str:
+    """What an operator must allow: the subject, and where all that is needed stands."""
+    missing = error.forbidden or "do this"
+    own_inbox = ", or set inbox_prefix in the NATS context to where it may" if missing.startswith("subscribe") else ""
+    return (
+        f"the broker does not permit this user to {missing}; allow that{own_inbox} "
+        "(docs/jetstream.md has the table of all that is needed)"
+    )
+
+
+@contextmanager
+def _honest(key: str, scope: Scope | None) -> Iterator[None]:
+    """Whatever leaves a write with an unknown or refused outcome takes the authority over the key."""
+    try:
+        yield
+    except (StaleError, OutcomeUnknownError, asyncio.CancelledError) as error:
+        if scope is not None:
+            scope.drop(key, "stale" if isinstance(error, StaleError) else "unknown")
+        raise

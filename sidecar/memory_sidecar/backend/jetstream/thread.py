@@ -1,0 +1,143 @@
+"""One thread with the event loop on which a broker's connection lives, and a store that any thread may call.
+
+Runs have threads of their own and block; a connection has one loop. Only what talks to the broker crosses over, so
+that a run that writes its journal keeps nobody else waiting. No thread exists before `begin`: between opening and
+that, the process can give up rights for all the threads it will ever have.
+"""
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine
+from concurrent.futures import CancelledError, ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+
+from ...store.contract import Entry, Info, Item, Removing, Store
+from ...store.errors import UnavailableError
+from ..opened import Opened
+
+if TYPE_CHECKING:
+    from ...store.scope import Scope
+    from .bucket import Connected
+
+__all__ = ["BrokerThread"]
+
+T = TypeVar("T")
+
+JOIN_SECONDS: Final = 1.0
+"""How long `close` waits for the thread, once the connection was told to close."""
+
+
+class BrokerThread:
+    """A store opened by `open_store`, usable from any thread between `begin` and `close`.
+
+    `open_store` runs to its end on the calling thread.
+    """
+
+    def __init__(self, open_store: Callable[[], Coroutine[Any, Any, "Connected"]]) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._closed = False
+        # Names are looked up on threads. These end with the opening; later look-ups get new ones.
+        lookups = ThreadPoolExecutor(2)
+        self._loop.set_default_executor(lookups)
+        try:
+            opened, self._close_connection, self.ports = self._loop.run_until_complete(open_store())
+        except BaseException:
+            self._end()
+            raise
+        finally:
+            lookups.shutdown(wait=True)
+        self.opened: Opened = Opened(_Calls(opened.store, self.run), opened.fingerprint)
+        """The store, whose coroutines never suspend: they block the calling thread."""
+
+    def begin(self) -> None:
+        """Start the thread."""
+        self._loop.set_default_executor(ThreadPoolExecutor(2))
+        self._thread = threading.Thread(target=self._loop.run_forever, name="broker", daemon=True)
+        self._thread.start()
+
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine on the loop and wait for it.
+
+        Raises:
+            UnavailableError: the connection is closed, or closes meanwhile.
+        """
+        with self._lock:
+            if self._closed or self._thread is None:
+                coroutine.close()
+                raise _closed()
+            future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+        try:
+            return future.result()
+        except CancelledError as error:
+            raise _closed() from error
+        except BaseException:
+            future.cancel()  # Interrupted: the call must not go on behind its caller's back.
+            raise
+
+    def close(self) -> None:
+        """Close the connection and end the thread. Calls under way fail. Returns within a few seconds; idempotent."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+        if self._thread is None:
+            self._loop.run_until_complete(self._close_connection())
+            self._end()
+            return
+        asyncio.run_coroutine_threadsafe(self._wind_up(), self._loop)
+        self._thread.join(2 + JOIN_SECONDS)
+        if not self._thread.is_alive():
+            self._end()
+
+    async def _wind_up(self) -> None:
+        try:
+            await self._close_connection()
+        finally:
+            self._loop.stop()
+
+    def _end(self) -> None:
+        pending = asyncio.all_tasks(self._loop)
+        for task in pending:
+            task.cancel()
+        if pending:
+            self._loop.run_until_complete(asyncio.wait(pending, timeout=JOIN_SECONDS))
+        self._loop.close()
+
+
+class _Calls:
+    """The `Store` that hands every call to the loop's thread and waits there where it was called."""
+
+    def __init__(self, store: Store, run: Callable[[Coroutine[Any, Any, Any]], Any]) -> None:
+        self._store = store
+        self._run = run
+
+    def info(self) -> Info:
+        return self._store.info()
+
+    async def list(self) -> list[Item]:
+        items: list[Item] = self._run(self._store.list())
+        return items
+
+    async def read(self, key: str, *, scope: "Scope | None" = None) -> Entry:
+        entry: Entry = self._run(self._store.read(key, scope=scope))
+        return entry
+
+    async def create(self, key: str, description: str, content: str, *, scope: "Scope | None" = None) -> None:
+        self._run(self._store.create(key, description, content, scope=scope))
+
+    async def update(self, key: str, description: str, content: str, *, scope: "Scope | None" = None) -> None:
+        self._run(self._store.update(key, description, content, scope=scope))
+
+    async def delete(self, key: str, *, scope: "Scope | None" = None) -> bool:
+        existed: bool = self._run(self._store.delete(key, scope=scope))
+        return existed
+
+    async def delete_revision(self, key: str, revision: str) -> bool:
+        removed: bool = self._run(cast("Removing", self._store).delete_revision(key, revision))
+        return removed
+
+
+def _closed() -> UnavailableError:
+    return UnavailableError("The memory store is closed. Nothing more can be done with it in this run.")

@@ -1,0 +1,277 @@
+"""What one prefix of a bucket holds: seen whole once, then kept and brought up to date by asking what is new.
+
+A listing is complete or an error, as the stream's leader has it during the call, and leaves no consumer behind. The
+first is one pass of a consumer over the last message of every subject. Later ones rest on three facts, each asked
+for anew:
+
+* Messages get rising sequences. So whatever changed after the pass is found by asking the leader for the next
+  message after the last one known, until there is none.
+* After that, every subject of the leader is among those known. Subjects can only have gone, by a purge, which leaves
+  no message: the leader's own list of subjects tells which. A create needs no list: it may count one too many until
+  that would make it refuse.
+* The stream still is the one that was seen: made at the same moment, no shorter than before, and the newest known
+  message still in its place or replaced by a newer one of its key. A broker that lost its last writes in a power cut
+  gives their sequences again; so what is known is dropped, too, whenever the connection was made anew.
+
+Where any of this does not hold, or too much is new, the pass is made again. Each value is parsed once.
+"""
+
+import asyncio
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, NamedTuple, TypeVar
+
+from ...store.rules import MAX_ENTRIES, is_key
+from .api import ATTEMPT_SECONDS, Api, Message, NoAnswerError, StreamInfo
+from .message import described, described_by_header, is_value
+
+__all__ = ["State", "View"]
+
+T = TypeVar("T")
+
+LIST_SECONDS: Final = 20.0
+"""One pass of a listing that keeps moving: over a slow link, with bodies that other programs wrote."""
+
+BATCH: Final = 64
+"""Messages a pass pulls at once. Two batches are under way: at most 9 MB in memory."""
+
+PATIENCE: Final = 8
+"""Batches without a message. The waits after them double, and come to half a second."""
+
+FILTERS: Final = 128
+"""Keys that are asked for by name. With more of them, all are looked at."""
+
+FEW: Final = 10
+"""New messages that are asked for one by one; a pass costs about as many requests."""
+
+MOST_KEPT: Final = 4 * MAX_ENTRIES
+"""Subjects that are kept between listings. Marks of deletions are among them, and illegal names."""
+
+
+class Known(NamedTuple):
+    """The last message of one subject."""
+
+    sequence: int
+    note: str | None
+    """The key of the note it holds; None for the mark of a deletion, and where the name is not a legal key."""
+    description: str | None
+    """None where only a body tells that was not asked for yet, and where there is no note."""
+
+
+class Mark(NamedTuple):
+    """The newest message under the prefix; the moment of storing tells it from another of the same sequence."""
+
+    sequence: int
+    subject: str
+    time: str
+
+
+class State(NamedTuple):
+    """What was known at some moment. Never changed in place: calls overlap."""
+
+    created: str
+    """When the stream was made."""
+    connection: int
+    upto: int
+    """Every message up to this sequence is taken in."""
+    newest: Mark | None
+    subjects: Mapping[str, Known]
+
+    @property
+    def live(self) -> int:
+        """How many notes there are."""
+        return sum(known.note is not None for known in self.subjects.values())
+
+
+class View:
+    """What the subjects under `root`, which ends with a dot, hold. Any number of calls may run at once."""
+
+    def __init__(self, api: Api, stream: str, root: str) -> None:
+        self._api = api
+        self._stream = stream
+        self._root = root
+        self._filter = root + ">"
+        self._held: State | None = None
+
+    async def list(self) -> dict[str, str]:
+        """The description of every note, by key.
+
+        Raises:
+            RefusedError, NoAnswerError: the listing is not complete; asking again may help.
+        """
+        state = await self.current()
+        bare = {
+            subject: known.sequence
+            for subject, known in state.subjects.items()
+            if known.note is not None and known.description is None
+        }
+        if bare:
+            filters = list(bare) if len(bare) <= FILTERS else [self._filter]
+            read = await self._scan(
+                filters,
+                set(bare),
+                max(bare.values()),
+                lambda message: self._known(message) if message.subject in bare else None,
+                headers_only=False,
+            )
+            found = {subject: known for subject, known in read.items() if known is not None}
+            state = self._keep(state._replace(subjects={**state.subjects, **found}))
+        return {known.note: known.description or "" for known in state.subjects.values() if known.note is not None}
+
+    async def current(self, *, exact: bool = True) -> State:
+        """What the leader holds now. If not `exact`, subjects that were purged meanwhile may still be among it.
+
+        Raises:
+            RefusedError, NoAnswerError: it cannot be told; asking again may help.
+        """
+        held = self._held
+        advanced = None if held is None else await self._advanced(held, exact)
+        return self._keep(advanced or await self._whole())
+
+    def _keep(self, state: State) -> State:
+        held = self._held
+        if held is None or held.created != state.created or held.upto <= state.upto:
+            self._held = state if len(state.subjects) <= MOST_KEPT else None
+        return state
+
+    async def _advanced(self, held: State, exact: bool) -> State | None:
+        """`held` and what is new; None if that cannot be told for sure."""
+        info, marked = await asyncio.gather(
+            self._api.info(self._stream, ATTEMPT_SECONDS, subjects=self._filter if exact else None),
+            self._next(held.newest.sequence if held.newest else held.upto + 1),
+        )
+        if not self._is_same(held, info, marked):
+            self._held = None
+            return None
+        if not _only_grows(info.config):
+            return None
+        subjects, upto, newest = dict(held.subjects), held.upto, held.newest
+        if info.last_sequence > upto:
+            for _ in range(FEW):
+                message = await self._next(upto + 1)
+                if message is None:
+                    upto = max(upto, info.last_sequence)
+                    break
+                subjects[message.subject] = self._known(message)
+                upto, newest = message.sequence, _mark(message)
+            else:
+                self._held = held._replace(upto=upto, newest=newest, subjects=subjects)  # what was parsed stays so
+                return None
+        if exact:
+            if not info.subjects <= subjects.keys():
+                return None
+            for subject in subjects.keys() - info.subjects:
+                if subjects[subject].sequence <= info.last_sequence:
+                    del subjects[subject]
+        if held.newest is not None and (marked is None or marked.sequence != held.newest.sequence):
+            # Replaced by something newer, or else purged, or never stored for good: which of these, nothing tells.
+            known = subjects.get(held.newest.subject)
+            if known is None or known.sequence == held.newest.sequence:
+                self._held = None
+                return None
+        return State(held.created, held.connection, upto, newest, subjects)
+
+    def _is_same(self, held: State, info: StreamInfo, marked: Message | None) -> bool:
+        """Whether the stream is the one that was seen, as far as what stands at the mark tells."""
+        if held.created != info.created or held.connection != self._api.connection or info.last_sequence < held.upto:
+            return False
+        mark = held.newest
+        return mark is None or marked is None or marked.sequence != mark.sequence or _mark(marked) == mark
+
+    async def _whole(self) -> State:
+        """One pass over the last message of every subject, without bodies."""
+        connection, before = self._api.connection, self._held
+        newest = await self._api.last(self._stream, self._filter, ATTEMPT_SECONDS)
+        info = await self._api.info(self._stream, ATTEMPT_SECONDS, subjects=self._filter)
+        known = before.subjects if before is not None and before.created == info.created else {}
+        subjects: dict[str, Known] = {}
+        if newest is not None or info.subjects:
+            top = newest.sequence if newest is not None else 0
+            subjects = await self._scan(
+                [self._filter],
+                set(info.subjects),
+                top,
+                lambda message: self._recalled(message, known),
+                headers_only=True,
+            )
+        if newest is None:
+            return State(info.created, connection, 0, None, subjects)
+        return State(info.created, connection, newest.sequence, _mark(newest), subjects)
+
+    async def _next(self, sequence: int) -> Message | None:
+        return await self._api.next(self._stream, self._filter, sequence, ATTEMPT_SECONDS)
+
+    def _known(self, message: Message) -> Known:
+        """From a whole message: the document itself tells the description."""
+        note = self._note(message)
+        return Known(message.sequence, note, None if note is None else described(message))
+
+    def _recalled(self, message: Message, before: Mapping[str, Known]) -> Known:
+        """From a message without its body."""
+        known = before.get(message.subject)
+        if known is not None and known.sequence == message.sequence:
+            return known
+        note = self._note(message)
+        return Known(message.sequence, note, None if note is None else described_by_header(message))
+
+    def _note(self, message: Message) -> str | None:
+        key = message.subject.removeprefix(self._root)
+        return key if is_value(message) and is_key(key) else None
+
+    async def _scan(
+        self,
+        filters: Sequence[str],
+        awaited: set[str],
+        top: int,
+        take: Callable[[Message], T],
+        *,
+        headers_only: bool,
+    ) -> dict[str, T]:
+        """One pass over `filters`: at least every subject of `awaited`, as it was at sequence `top` or later.
+
+        The consumer may live on a member that lags, and keys may be overwritten while it runs, and then come later
+        or twice. So it has seen enough when it has passed the leader's newest message and met every key that
+        the leader has; not when it falls silent, and not only then, which under constant writes may be never.
+        """
+        found: dict[str, T] = {}
+        missing = set(awaited)
+        passed = 0
+        now = asyncio.get_running_loop().time
+        give_up = now() + LIST_SECONDS
+        silent = 0
+        async with self._api.consumer(
+            self._stream,
+            "memory-" + secrets.token_hex(8),
+            filters,
+            headers_only=headers_only,
+            batch=BATCH,
+            timeout=ATTEMPT_SECONDS,
+        ) as puller:
+            while missing or passed < top:
+                messages = await puller.pull(ATTEMPT_SECONDS)
+                for message in messages:
+                    found[message.subject] = take(message)
+                    missing.discard(message.subject)
+                    passed = max(passed, message.sequence)
+                if not messages:
+                    # A consumer just made may say so for an instant, one on a member that lags for longer.
+                    silent += 1
+                    await asyncio.sleep(0.001 * 2**silent)
+                if silent == PATIENCE or now() > give_up:
+                    # Lagging, or what it waits for was purged meanwhile: the caller begins anew.
+                    raise NoAnswerError("the listing is not complete", sent=True)
+        return found
+
+
+def _mark(message: Message) -> Mark:
+    return Mark(message.sequence, message.subject, message.time)
+
+
+def _only_grows(config: Mapping[str, Any]) -> bool:
+    """Whether no older message of a subject can ever become its last one again.
+
+    That takes an older one, and a way to remove a single message: by name, or by a lifetime of its own.
+    """
+    return int(config.get("max_msgs_per_subject") or 0) == 1 or bool(
+        config.get("deny_delete") and not config.get("allow_msg_ttl")
+    )

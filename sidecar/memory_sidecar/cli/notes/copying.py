@@ -1,0 +1,81 @@
+"""Copy a memory from one configuration's store to another's, between any two backends.
+
+A note's description and content arrive as they were, the content byte for byte. What is compared and copied is the
+note, not the file around it: a header that a person formatted by hand is written anew. A note without a description
+gets "(no description)", since stores want one.
+
+Nothing is removed from the source, and no note at the target is replaced unless --overwrite is given. Notes that are
+there already, the same, are skipped: after an interruption the same command goes on.
+
+Exit statuses: 0 every note is at the target; 1 some collided or were refused, or a store went out of reach; 64 wrong
+usage; 78 a configuration or a memory cannot be used.
+"""
+
+import argparse
+import re
+from contextlib import ExitStack
+
+from ...assemble import Arguments
+from ...backend.opened import BackendError
+from ...wire.serve import StartError
+from ..shared.failure import EX_CONFIG, EX_USAGE, Failure, complain
+from ..shared.places import place
+from ..shared.report import add_json, progress
+from .memory import Memory, opened
+from .transfer import print_report, reader, transfer
+
+__all__ = ["configure", "run"]
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    for end in ("from", "to"):
+        parser.add_argument(
+            f"--{end}", dest=f"{end}_config", metavar="FILE", required=True, help=f"configuration to copy {end}"
+        )
+        parser.add_argument(f"--{end}-identity", metavar="NAME", help="overrides the identity of that configuration")
+        parser.add_argument(f"--{end}-store-dir", metavar="DIR", help="store base for that configuration")
+    parser.add_argument("--overwrite", action="store_true", help="replace notes at the target that differ")
+    parser.add_argument("--dry-run", action="store_true", help="tell what would happen; change nothing")
+    add_json(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    source_places, target_places = _places(arguments, "from"), _places(arguments, "to")
+    change = not arguments.dry_run
+    with ExitStack() as stack:
+        source = _open(stack, "from", source_places)
+        target = _open(stack, "to", target_places, write=change, make=change, empty=not change)
+        if source.fingerprint == target.fingerprint:
+            raise Failure("--from and --to mean the same memory; name two", EX_USAGE)
+        keys = [item.key for item in source.list()]
+        with progress("copy", len(keys)) as bar:
+            report = transfer(
+                (reader(source, key) for key in keys),
+                len(keys),
+                target,
+                overwrite=arguments.overwrite,
+                dry_run=arguments.dry_run,
+                advance=bar.advance,
+            )
+    if target.unused:
+        complain(f"--to: {target.unused}")
+    return print_report(report, dry_run=arguments.dry_run, as_json=arguments.json)
+
+
+def _open(stack: ExitStack, end: str, given: Arguments, **how: bool) -> Memory:
+    try:
+        return stack.enter_context(opened(given, **how))
+    except (Failure, StartError, BackendError) as error:
+        # They name the options that other commands take.
+        text = re.sub(r"--(identity|store-dir)\b", rf"--{end}-\1", str(error))
+        raise Failure(re.sub(r"--config\b", f"--{end}", text), EX_CONFIG) from error
+
+
+def _places(arguments: argparse.Namespace, end: str) -> Arguments:
+    def given(name: str) -> str | None:
+        value: str | None = getattr(arguments, f"{end}_{name}")
+        if name == "identity" and value:
+            return value
+        return place(f"--{end}-{name.replace('_', '-')}".replace("-config", ""), value)
+
+    return Arguments(config=given("config"), identity=given("identity"), store_dir=given("store_dir"))

@@ -1,0 +1,128 @@
+"""A memory as an operator's command uses it: the configured store, opened, whoever's it is.
+
+Unlike a harness, an operator who names a memory that does not exist has made a mistake: reading commands make no
+directory. Whether memory is enabled does not matter here: a memory that was switched off can still be looked at.
+"""
+
+import os
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from ...assemble import Arguments, settle
+from ...backend.choose import backend_of, describe, open_backend, run_to_end
+from ...config import Config
+from ...store.contract import Entry, Info, Item, Store
+from ...store.errors import KeyNotFoundError, UnavailableError
+from ...store.scope import Scope
+from ..shared.failure import EX_CONFIG, Failure
+from ..shared.remedy import command
+
+__all__ = ["Memory", "opened"]
+
+
+class Memory(NamedTuple):
+    """An open memory, for use on one thread."""
+
+    store: Store
+    drive: Callable[[Coroutine[Any, Any, Any]], Any]
+    fingerprint: str
+    identity: str | None
+    backend: str
+    directory: str | None
+    """Where the notes' files are, with the file backend."""
+    unused: str = ""
+    """Why models cannot use, or not change, what is written into it; "" if they can."""
+
+    def list(self) -> list[Item]:
+        found: list[Item] = self.drive(self.store.list())
+        return found
+
+    def read(self, key: str, scope: Scope | None = None) -> Entry:
+        found: Entry = self.drive(self.store.read(key, scope=scope))
+        return found
+
+
+@contextmanager
+def opened(arguments: Arguments, *, write: bool = False, make: bool = False, empty: bool = False) -> Iterator[Memory]:
+    """Open the memory that `arguments` mean, and close it after the block.
+
+    Args:
+        arguments: as given on the command line.
+        write: for changes too; otherwise a directory that may only be read will do. What the configuration says of
+            `read_only` binds models, not the operator.
+        make: make the directory if there is none.
+        empty: let a missing directory stand for an empty memory, and make none.
+
+    Raises:
+        Failure: no memory is named, or it does not exist.
+        StartError: the configuration cannot be used.
+        BackendError: the store cannot be opened.
+    """
+    config, identity = settle(arguments)
+    backend = backend_of(config)
+    directory = _directory(config, identity, arguments) if backend == "file" else None
+    unused = ""
+    if not config.memory.enabled:
+        unused = "note: its configuration has memory disabled, so no run sees it; set harness.memory.enabled: true"
+    elif config.memory.read_only:
+        unused = "note: its configuration has it read_only, so runs read it and cannot change it"
+    if directory is not None and not make and not os.path.lexists(directory):
+        if empty:
+            yield Memory(_Nothing(), run_to_end, "none", identity, backend, directory, unused)
+            return
+        raise Failure(
+            f"there is no memory at {directory}; check --identity, --store-dir and --config, or start its harness once",
+            EX_CONFIG,
+        )
+    running = open_backend(config, identity or "", arguments.store_dir, read_only=not write)
+    running.begin()
+
+    def drive(coroutine: Coroutine[Any, Any, Any]) -> Any:
+        try:
+            return running.drive(coroutine)
+        except UnavailableError as error:
+            error.remedy = error.remedy or f"{error}\n{command(arguments._asdict(), 'doctor')} looks for the cause"
+            raise
+
+    try:
+        made = running.opened
+        yield Memory(made.store, drive, made.fingerprint, identity, backend, directory, unused)
+    finally:
+        running.close()
+
+
+def _directory(config: Config, identity: str | None, arguments: Arguments) -> str:
+    directory: str | None = describe(config, identity, arguments.store_dir)["directory"]
+    if directory is None:
+        raise Failure(
+            "whose memory? Name the agent with --identity NAME, or give the --config FILE that its harness uses",
+            EX_CONFIG,
+        )
+    return directory
+
+
+class _Nothing:
+    """A memory that nobody has made yet."""
+
+    def info(self) -> Info:
+        return Info("none", "")
+
+    async def list(self) -> list[Item]:
+        return []
+
+    async def read(self, key: str, *, scope: Scope | None = None) -> Entry:  # noqa: ARG002
+        raise KeyNotFoundError
+
+    async def create(self, key: str, description: str, content: str, *, scope: Scope | None = None) -> None:  # noqa: ARG002
+        raise _not_made()
+
+    async def update(self, key: str, description: str, content: str, *, scope: Scope | None = None) -> None:  # noqa: ARG002
+        raise _not_made()
+
+    async def delete(self, key: str, *, scope: Scope | None = None) -> bool:  # noqa: ARG002
+        raise _not_made()
+
+
+def _not_made() -> UnavailableError:
+    return UnavailableError("There is no such memory yet.")

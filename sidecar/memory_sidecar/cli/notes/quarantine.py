@@ -1,0 +1,296 @@
+"""Move a note out of every later run's reach, and back: for the day a poisoned one is found.
+
+  memory-sidecar quarantine KEY            copy the note to the quarantine directory, then remove it from the memory
+  memory-sidecar quarantine --list         what is in the quarantine directory
+  memory-sidecar quarantine --restore KEY  put it back, and empty its place in quarantine
+
+The copy is on disk before the note is removed, and only the very revision that was copied is removed. It is an export
+file: memory-sidecar import reads it too. The directory is quarantine under --store-dir, else in the user's state
+directory; no model can reach it.
+
+The answer names the runs that met the note, and those that were shown all descriptions in the index or by memory_list,
+as runs --saw does. A run that is open now may still remember what it saw.
+
+Exit statuses: 0 done; 1 there is no such note, it cannot be read, or it cannot be put back, or it is quarantined but
+not all journals could be read, so that the list of runs is incomplete; 64 wrong usage; 78 the
+configuration, the memory or a directory cannot be used.
+"""
+
+import argparse
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple, cast
+
+from ...assemble import default_journal_dir
+from ...plain import visible
+from ...run.records import timestamp
+from ...store.contract import Entry, Removing
+from ...store.errors import InvalidError, KeyNotFoundError, UnreadableError
+from ...store.portable import Note, encode
+from ...store.scope import Scope
+from ...system import files
+from ..runs.ledger import Journaled, Sought, is_complete, read_journals
+from ..runs.runs import journal_directory, listed, print_sights, seen
+from ..shared.failure import EX_CONFIG, EX_FOUND, EX_USAGE, Failure, complain
+from ..shared.places import PLACES, add_options, place, places
+from ..shared.remedy import command
+from ..shared.report import add_json, moment, on_terminal, print_json, print_table, shown_revision
+from .exporting import save
+from .importing import load
+from .memory import Memory, opened
+from .show import unreadable
+from .transfer import put
+
+__all__ = ["configure", "run"]
+
+_SUFFIX: Final = ".jsonl"
+_ATTEMPTS: Final = 5
+"""How often a note is copied anew because a run changed it before it could be removed."""
+
+
+class _Kept(NamedTuple):
+    """One quarantined note: its file, what its header says, and the note."""
+
+    path: str
+    header: Mapping[str, Any]
+    note: Note
+
+    @property
+    def about(self) -> Mapping[str, Any]:
+        found = self.header.get("quarantine")
+        return found if isinstance(found, dict) else {}
+
+    def text(self, name: str) -> str:
+        return str(self.about.get(name) or "")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("key", metavar="KEY", nargs="?", help="the note to quarantine")
+    what.add_argument("--list", action="store_true", help="list what is quarantined")
+    what.add_argument("--restore", metavar="KEY", help="put this note back where it came from")
+    parser.add_argument("--reason", metavar="TEXT", default="", help="why; kept with the note")
+    parser.add_argument("--overwrite", action="store_true", help="with --restore: replace what the key holds now")
+    parser.add_argument("--quarantine-dir", metavar="DIR", help="another directory to keep quarantined notes in")
+    add_options(parser, PLACES)
+    add_json(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    directory = place("--quarantine-dir", arguments.quarantine_dir) or os.path.join(
+        os.path.dirname(default_journal_dir(places(vars(arguments)).store_dir)), "quarantine"
+    )
+    directory = os.path.abspath(directory)
+    if arguments.list:
+        return _list(directory, as_json=arguments.json)
+    if arguments.restore is not None:
+        return _restore(arguments, directory)
+    return _quarantine(arguments, directory)
+
+
+# --- in --------------------------------------------------------------------------------------------------------
+
+
+def _quarantine(arguments: argparse.Namespace, directory: str) -> int:
+    key = arguments.key
+    with opened(places(vars(arguments)), write=True) as memory:
+        try:
+            path, entry, revision = _move(memory, key, arguments.reason, directory)
+        except KeyNotFoundError as error:
+            raise Failure(f"there is no note {key}; see {command(vars(arguments), 'list')}") from error
+    if not arguments.json:
+        # Before the journals are read, which may take a while: this is done, whatever comes.
+        print(f"{key} at revision {shown_revision(revision)} is quarantined in {visible(path, lines=False)}")
+        print(f"to put it back: {_again(arguments, f'--restore={key}')}", flush=True)
+    sought = Sought(key, None)
+    journals: Sequence[Journaled] = ()
+    unread = ""
+    try:
+        journals = [
+            one
+            for one in read_journals(journal_directory(arguments), given=vars(arguments))
+            if one.problem or memory.fingerprint in one.stores
+        ]
+    except Failure as error:
+        unread = f"{error}\n"
+    found = seen(journals, sought)
+    complete = not unread and is_complete(journals, sought)
+    if arguments.json:
+        print_json(
+            {
+                "quarantined": key,
+                "revision": revision,
+                "description": entry.description,
+                "file": path,
+                "seen": [sight._asdict() for sight in found],
+                "listed": [one._asdict() for one in listed(journals, memory.fingerprint)],
+                "complete": complete,
+            }
+        )
+    elif not unread:
+        print("\nRuns that met this note:")
+        print_sights(found, journals, sought, memory.fingerprint)
+        met = {sight.run for sight in found} | {one.run for one in listed(journals, memory.fingerprint)}
+        if any(journal.state == "open" and journal.run in met for journal in journals):
+            print("\nOpen runs may still remember it; end them, if that matters.")
+    if not complete:
+        again = command(vars(arguments), "runs", "--saw", key)
+        complain(
+            f"{unread}{key} is quarantined, but the list of runs is incomplete; mend that, then look again: {again}"
+        )
+    return 0 if complete else EX_FOUND
+
+
+def _again(arguments: argparse.Namespace, *words: str) -> str:
+    chosen: str | None = arguments.quarantine_dir
+    return command(vars(arguments), "quarantine", *words, *(() if chosen is None else ("--quarantine-dir", chosen)))
+
+
+def _move(memory: Memory, key: str, reason: str, directory: str) -> tuple[str, Entry, str]:
+    for _ in range(_ATTEMPTS):
+        scope = Scope()
+        try:
+            entry = memory.read(key, scope)
+        except InvalidError as error:
+            raise Failure(str(error), EX_USAGE) from error
+        except UnreadableError as error:
+            raise Failure(unreadable(memory, key, error)) from error
+        revision = scope.revision(key) or ""
+        path = _keep(memory, Note(key, entry), revision, reason, directory)
+        try:
+            if _remove(memory, key, revision):
+                return path, entry, revision
+        except BaseException:
+            complain(f"{key} may still be in the memory; a copy is in {path}")
+            raise
+        os.unlink(path)  # the note was changed since: this copy is of an old one
+    raise Failure(f"runs keep changing {key}; end them, or try again")
+
+
+def _keep(memory: Memory, note: Note, revision: str, reason: str, directory: str) -> str:
+    """Write the copy and return its path; it is on disk then."""
+    time = timestamp()
+    about = {
+        "quarantined": time,
+        "reason": reason,
+        "revision": revision,
+        "store": memory.fingerprint,
+        "location": memory.store.info().location,
+    }
+    header = {"created": time, "identity": memory.identity, "backend": memory.backend, "quarantine": about}
+    compact = "".join(char for char in time if char not in "-:.")
+    path = os.path.join(directory, f"{compact}-{note.key}{_SUFFIX}")
+    try:
+        files.make_private_directory(directory)
+    except OSError as error:
+        raise Failure(
+            f"cannot use the quarantine directory {directory}: {error.strerror}; nothing was moved; "
+            "set --quarantine-dir",
+            EX_CONFIG,
+        ) from error
+    try:
+        save(path, encode(header, [note]), overwrite=False)
+    except Failure as error:
+        raise Failure(
+            f"{str(error).partition('; ')[0]}; nothing was moved; free space there, or set --quarantine-dir"
+        ) from error
+    return path
+
+
+def _remove(memory: Memory, key: str, revision: str) -> bool:
+    # Every backend that can be configured offers it.
+    return bool(memory.drive(cast("Removing", memory.store).delete_revision(key, revision)))
+
+
+# --- out -------------------------------------------------------------------------------------------------------
+
+
+def _restore(arguments: argparse.Namespace, directory: str) -> int:
+    key = arguments.restore
+    kept, _ = _read(directory)
+    with opened(places(vars(arguments)), write=True, make=True) as memory:
+        candidates = [one for one in kept if one.note.key == key]
+        if not candidates:
+            raise Failure(f"no note {visible(key, lines=False)} is in {directory}; see {_again(arguments, '--list')}")
+        ours = [one for one in candidates if one.about.get("store") == memory.fingerprint]
+        if not ours:
+            raise Failure(
+                f"{key} was quarantined from another memory; to put it into this one all the same: "
+                + command(vars(arguments), "import", candidates[-1].path)
+            )
+        newest = ours[-1]
+        result = put(memory, key, newest.note.entry, overwrite=arguments.overwrite)
+    if result.what == "collided":
+        raise Failure(f"{key} holds another note by now, which was left as it is; to replace it, add --overwrite")
+    if result.what == "refused":
+        raise Failure(f"{key} was not put back: {result.reason}")
+    os.unlink(newest.path)
+    if arguments.json:
+        print_json({"restored": key, "what": result.what, "file": newest.path})
+    else:
+        print(f"{key} is back in the memory" + (", replacing what was there" if result.what == "overwritten" else ""))
+    return 0
+
+
+def _list(directory: str, *, as_json: bool) -> int:
+    kept, problems = _read(directory)
+    if as_json:
+        print_json(
+            {
+                "quarantined": [
+                    {
+                        "key": one.note.key,
+                        "description": one.note.entry.description,
+                        "identity": one.header.get("identity"),
+                        "time": one.text("quarantined"),
+                        "revision": one.text("revision"),
+                        "reason": one.text("reason"),
+                        "file": one.path,
+                    }
+                    for one in kept
+                ]
+            }
+        )
+    elif kept:
+        print_table(
+            ("TIME (UTC)", "KEY", "REVISION", "IDENTITY", "REASON", "DESCRIPTION"),
+            [
+                (
+                    moment(one.text("quarantined")),
+                    one.note.key,
+                    shown_revision(one.text("revision")),
+                    str(one.header.get("identity") or ""),
+                    one.text("reason"),
+                    one.note.entry.description,
+                )
+                for one in kept
+            ],
+        )
+    elif on_terminal():
+        print(f"Nothing is quarantined in {directory}.")
+    for problem in problems:
+        complain(problem)
+    return 1 if problems else 0
+
+
+def _read(directory: str) -> tuple[Sequence[_Kept], Sequence[str]]:
+    """What is kept, oldest first, and what cannot be read."""
+    try:
+        names = sorted(name for name in os.listdir(directory) if name.endswith(_SUFFIX))
+    except FileNotFoundError:
+        return [], []
+    except OSError as error:
+        raise Failure(
+            f"cannot read the quarantine directory {directory}: {error.strerror}; check its permissions", EX_CONFIG
+        ) from error
+    kept: list[_Kept] = []
+    problems: list[str] = []
+    for name in names:
+        path = os.path.join(directory, name)
+        try:
+            found = load(path)
+        except Failure as error:
+            problems.append(str(error).replace("; nothing was imported", ""))
+        else:
+            kept += [_Kept(path, found.header, note) for note in found.notes]
+    return kept, problems

@@ -1,0 +1,76 @@
+"""Show one note: its key, revision, description and content.
+
+Characters that a terminal would obey, or not show, are written out (`\\x1b`, `\\u202e`), which tells a planted note
+from a harmless one. --raw gives the content byte for byte, to a file or a pipe; --json gives all of it exactly.
+
+Exit statuses: 0 done; 1 there is no such note, or it cannot be read; 64 wrong usage; 78 the configuration or the memory
+cannot be used.
+"""
+
+import argparse
+import sys
+
+from ...plain import visible
+from ...store.errors import InvalidError, KeyNotFoundError, UnreadableError
+from ...store.scope import Scope
+from ..shared.failure import EX_USAGE, Failure
+from ..shared.places import PLACES, add_options, places
+from ..shared.remedy import command, quoted
+from ..shared.report import add_json, on_terminal, print_json, shown_revision
+from .memory import Memory, opened
+
+__all__ = ["configure", "run", "unreadable", "why_unreadable"]
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("key", metavar="KEY")
+    add_options(parser, PLACES)
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--raw", action="store_true", help="the content alone, byte for byte; not to a terminal")
+    add_json(form)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    if arguments.raw and on_terminal():
+        raise Failure(
+            "--raw would let the note drive this terminal; send it to a file or a pipe, or leave --raw out", EX_USAGE
+        )
+    scope = Scope()
+    with opened(places(vars(arguments))) as memory:
+        try:
+            entry = memory.read(arguments.key, scope)
+        except InvalidError as error:
+            raise Failure(str(error), EX_USAGE) from error
+        except KeyNotFoundError as error:
+            raise Failure(
+                f"there is no note {visible(arguments.key, lines=False)}; see " + command(vars(arguments), "list")
+            ) from error
+        except UnreadableError as error:
+            raise Failure(unreadable(memory, arguments.key, error)) from error
+    revision = scope.revision(arguments.key)
+    if arguments.raw:
+        sys.stdout.buffer.write(entry.content.encode())
+    elif arguments.json:
+        print_json({"key": arguments.key, "revision": revision, **entry._asdict()})
+    else:
+        print(f"key          {arguments.key}")
+        print(f"revision     {shown_revision(revision)}")
+        print(f"description  {visible(entry.description, lines=False)}")
+        print()
+        print(visible(entry.content), end="" if entry.content.endswith("\n") else "\n")
+    return 0
+
+
+def unreadable(memory: Memory, key: str, error: UnreadableError) -> str:
+    """What an operator can do about a note that cannot be read."""
+    return why_unreadable(memory.directory, key, error)
+
+
+def why_unreadable(directory: str | None, key: str, error: UnreadableError) -> str:
+    """As `unreadable`, of a note in `directory`, or at a broker."""
+    if error.remedy:
+        return f"{key}: {error.remedy}"
+    what = str(error).partition(". ")[0]
+    if directory is None:
+        return f"{key}: {what}"
+    return f"{key}: {what}; look at {quoted(f'{directory}/{key}.md')}, and mend it or move it away"

@@ -1,0 +1,1 @@
+"""Commands that look and judge: info, doctor, audit."""

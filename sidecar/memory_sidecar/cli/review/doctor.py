@@ -1,0 +1,387 @@
+"""Find what keeps a memory from working, and say what mends it. Changes nothing.
+
+Give it the options that the harness gives to serve. Each line is one check: ok, note (works, but know this) or wrong,
+then what was found, then the command or change that mends it.
+
+Exit statuses: 0 nothing is wrong; 1 something is; 64 wrong usage.
+"""
+
+import argparse
+import os
+import stat
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from typing import Final, NamedTuple
+
+from ...assemble import Arguments, default_journal_dir, settle
+from ...backend.choose import Running, backend_of, check, describe, open_backend
+from ...backend.opened import BackendError
+from ...config import Config
+from ...plain import visible
+from ...run.records import is_run_id
+from ...run.runs import RunState
+from ...store.errors import KeyNotFoundError, StoreError, UnreadableError
+from ...store.rules import MAX_ENTRIES, is_key
+from ...system import files
+from ...system.lockdown import available
+from ...version import __version__
+from ...wire.serve import StartError
+from ...wire.ticket import TICKET_VARIABLE
+from ..notes.show import why_unreadable
+from ..runs.ledger import read_journals
+from ..shared.failure import EX_FOUND, Failure
+from ..shared.places import PLACES, add_options, places
+from ..shared.remedy import command, quoted
+from ..shared.report import add_json, on_terminal, print_json, print_table
+
+__all__ = ["configure", "run"]
+
+_LITTLE: Final = 16 * 1024 * 1024
+"""Free bytes under which a disk soon refuses notes: a full store takes four times as much."""
+_FEW: Final = 64
+"""Free inodes under which it does."""
+_NEARLY_FULL: Final = MAX_ENTRIES * 9 // 10
+
+
+class _Check(NamedTuple):
+    """One line: `state` is ok, note or wrong."""
+
+    check: str
+    state: str
+    found: str
+    mend: str = ""
+
+
+Checks = Iterator[_Check]
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    add_options(parser, PLACES)
+    parser.add_argument("--run", dest="run_id", metavar="ID", help="also check whether this run can be opened")
+    add_json(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    checks = list(_all(vars(arguments), arguments.run_id))
+    wrong = [check for check in checks if check.state == "wrong"]
+    if arguments.json:
+        print_json({"ok": not wrong, "checks": [check._asdict() for check in checks]})
+    elif on_terminal():
+        rows: list[tuple[str, str, str]] = []
+        for one in checks:
+            rows.append((one.check, one.state, one.found))
+            rows += [("", "", f"-> {one.mend}")] if one.mend else []
+        print_table(("CHECK", "", "FOUND"), rows, styled=1)
+    else:
+        for one in checks:
+            print(f"{one.state:<6} {one.check:<12} {visible(one.found, lines=False)}")
+            if one.mend:
+                print(f"{'':<20}-> {visible(one.mend, lines=False)}")
+    return EX_FOUND if wrong else 0
+
+
+def _all(options: Mapping[str, str | None], run_id: str | None) -> Checks:
+    yield _Check(
+        "program", "ok", f"memory-sidecar {__version__} on Python {sys.version.split()[0]} at {sys.executable}"
+    )
+    yield from _launching(options)
+    try:
+        given = places(options)
+        config, identity = settle(given)
+        backend = backend_of(config)
+    except (StartError, BackendError) as error:
+        yield _wrong("config", error)
+        return
+    yield _config(given, config, backend)
+    yield _lockdown(connect=backend == "jetstream")
+    yield _identity(identity)
+    yield from _store(given, config, identity, backend)
+    yield from _journals(given, run_id)
+    yield from _apart(given, config, identity, backend)
+
+
+def _wrong(check: str, error: Exception | str) -> _Check:
+    """A refusal's own text: what is wrong; what to do."""
+    found, _, mend = str(error).rpartition("; ")
+    return _Check(check, "wrong", found or mend, mend if found else "")
+
+
+def _launching(options: Mapping[str, str | None]) -> Checks:
+    """What `serve` itself refuses to start on. No harness is at hand here, so a ticket is looked at if there is one."""
+    path = os.environ.get(TICKET_VARIABLE)
+    if not path:
+        yield _Check(
+            "launch",
+            "note",
+            f"no launch ticket in {TICKET_VARIABLE}, and serve needs one, with pipes for stdin and stdout: "
+            "a harness starts it, not a person and not an MCP host",
+            f"{command(options, 'try')}, or MemorySidecar.launch in memory_sidecar.harness",
+        )
+        return
+    again = "let the harness write a fresh one, mode 0600, for each launch"
+    try:
+        status = os.lstat(path)
+    except OSError as error:
+        yield _Check("launch", "wrong", f"the launch ticket {path} cannot be used: {error.strerror}", again)
+        return
+    private = (
+        stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid() and not stat.S_IMODE(status.st_mode) & 0o177
+    )
+    if private:
+        yield _Check("launch", "ok", f"the launch ticket {path} is there, and private")
+    else:
+        yield _Check("launch", "wrong", f"the launch ticket {path} is not a private file of this user", again)
+
+
+def _lockdown(connect: bool) -> _Check:
+    held = available(connect=connect)
+    return _Check("lockdown", "note" if held.reason else "ok", f"serve gives up its rights; holding: {held.describe()}")
+
+
+def _config(given: Arguments, config: Config, backend: str) -> _Check:
+    named = f"{given.config}: backend {backend}" if given.config else f"no --config: memory is on, backend {backend}"
+    if not config.memory.enabled:
+        return _Check("config", "wrong", f"{named}, but memory is not enabled", "set harness.memory.enabled: true")
+    return _Check("config", "ok", named + (", read only" if config.memory.read_only else ""))
+
+
+def _identity(identity: str | None) -> _Check:
+    if identity is None:
+        return _Check(
+            "identity",
+            "note",
+            "none is set: memories go under the base name of the harness's program",
+            "set identity in --config, or --identity, to keep them together whatever launches them",
+        )
+    if not is_key(identity):
+        return _Check(
+            "identity",
+            "note",
+            f"{identity!r} cannot name a directory or a prefix",
+            "set identity to letters, digits and . _ = -",
+        )
+    return _Check("identity", "ok", identity)
+
+
+# --- the store -------------------------------------------------------------------------------------------------
+
+
+def _store(given: Arguments, config: Config, identity: str | None, backend: str) -> Checks:
+    try:
+        directory = describe(config, identity, given.store_dir).get("directory") if backend == "file" else None
+        if backend == "file" and directory is None:
+            directory = os.path.abspath(os.path.join(given.store_dir or "", "memory"))
+            yield from _place("store", directory, "--store-dir")
+            return
+    except BackendError as error:
+        yield _wrong("store", error)
+        return
+    if directory is not None:
+        read_only = config.memory.read_only
+        yield from _place("store", directory, "harness.memory.options.directory or --store-dir", read_only)
+        if not os.path.isdir(directory) or not os.access(directory, os.R_OK | os.X_OK):
+            return
+        yield from _strays(directory)
+    name = "store" if backend == "file" else "broker"
+    try:
+        running = open_backend(config, identity or "", given.store_dir, read_only=True, locked=True)
+        # Of files it would tell what reading them tells below.
+        state = {} if directory is not None else check(config, identity or "", given.store_dir)[0]
+    except BackendError as error:
+        yield _wrong(name, error)
+        return
+    yield from _notes(running, name, directory, given._asdict())
+    for what in state.get("may_be_lost", []):
+        yield _wrong(name, what)._replace(state="note")
+
+
+def _notes(running: Running, name: str, directory: str | None, options: Mapping[str, str | None]) -> Checks:
+    running.begin()
+    unreadable: list[str] = []
+    try:
+        store = running.opened.store
+        items = running.drive(store.list())
+        for item in items:
+            # A listing doesn't look at bodies, so each note is read, as a model would.
+            try:
+                running.drive(store.read(item.key))
+            except KeyNotFoundError:
+                pass  # deleted since it was listed
+            except UnreadableError as error:
+                unreadable.append(why_unreadable(directory, item.key, error))
+    except StoreError as error:
+        cause = f" ({error.__cause__})" if isinstance(error.__cause__, OSError) else ""
+        yield _wrong(name, error.remedy or f"{error}{cause}; see the other lines, and the log of the harness")
+        return
+    finally:
+        running.close()
+    where = running.opened.store.info().location
+    yield _Check(
+        name,
+        "note" if len(items) >= _NEARLY_FULL else "ok",
+        f"{len(items)} of {MAX_ENTRIES} notes" + (f" in {where}" if where else ""),
+        f"remove what is not needed: {command(options, 'list')}, then {command(options, 'quarantine', 'KEY')}"
+        if len(items) >= _NEARLY_FULL
+        else "",
+    )
+    for text in unreadable:
+        found, _, mend = text.partition("; ")
+        yield _Check(name, "wrong", found, mend or "replace or remove it at the broker")
+
+
+def _strays(directory: str) -> Checks:
+    """What lies in the directory and is no note: it is never touched, and a person may wonder where it is."""
+    with suppress(OSError), os.scandir(directory) as entries:
+        strays = sorted(
+            entry.name
+            for entry in entries
+            if not entry.name.startswith(".")
+            and not (
+                entry.name.endswith(".md")
+                and is_key(entry.name.removesuffix(".md"))
+                and entry.is_file(follow_symlinks=False)
+            )
+        )
+        if strays:
+            shown = ", ".join(strays[:3]) + (", ..." if len(strays) > 3 else "")
+            yield _Check("store", "note", f"not seen as notes in {directory}: {shown}", "notes are files KEY.md")
+
+
+def _place(check: str, directory: str, option: str, read_only: bool = False) -> Checks:
+    """Whether a directory is there, or can be made, and is private; whether its disk has room.
+
+    With `read_only` one that is there only has to be readable.
+    """
+    existing = directory
+    while not os.path.lexists(existing) and os.path.dirname(existing) != existing:
+        existing = os.path.dirname(existing)
+    change = f"make it a directory that this user can read and write, or set {option}"
+    if not os.path.isdir(existing):
+        yield _Check(check, "wrong", f"cannot use {directory}: {existing} is not a directory", change)
+        return
+    if read_only and existing == directory:
+        if os.access(directory, os.R_OK | os.X_OK):
+            yield _Check(check, "ok", f"{directory}, to be read only")
+        else:
+            yield _Check(check, "wrong", f"cannot use {directory}: it is not readable by this user", change)
+        return
+    space = os.statvfs(existing)
+    if space.f_flag & os.ST_RDONLY:
+        yield _Check(
+            check, "wrong", f"cannot use {directory}: its disk is read-only", f"mount it writable, or set {option}"
+        )
+        return
+    if not _may_write(existing):
+        if os.stat(existing).st_uid == os.geteuid() and not os.access(existing, os.R_OK | os.W_OK | os.X_OK):
+            change = f"chmod u+rwx {quoted(existing)}"
+        yield _Check(check, "wrong", f"cannot use {directory}: {existing} is not writable by this user", change)
+        return
+    if existing != directory:
+        yield _Check(check, "ok", f"{directory} will be made at the first start")
+    else:
+        yield _privacy(check, directory)
+    free, inodes = space.f_bavail * space.f_frsize, space.f_favail
+    # Some file systems count no inodes.
+    if free < _LITTLE or (space.f_files and inodes < _FEW):
+        state = "wrong" if not free or (space.f_files and not inodes) else "note"
+        yield _Check(check, state, f"only {free // 1024} KiB are free on its disk", "free space, or use another disk")
+
+
+def _may_write(directory: str) -> bool:
+    # Kernel file systems (/proc, /sys) let root write, as far as access(2) tells, and make no file all the same.
+    with suppress(OSError), files.open_directory(directory) as opened:
+        if os.access(directory, os.R_OK | os.W_OK | os.X_OK) and os.fstat(opened).st_nlink:
+            return os.path.realpath(directory).split(os.sep)[1] not in ("proc", "sys")
+    return False
+
+
+def _privacy(check: str, directory: str) -> _Check:
+    status = os.stat(directory)
+    mode = stat.S_IMODE(status.st_mode)
+    if status.st_uid != os.geteuid():
+        return _Check(
+            check,
+            "note",
+            f"{directory} belongs to another user",
+            f"chown -R {quoted(_user())} {quoted(directory)}, if it should not",
+        )
+    if mode & 0o077:
+        return _Check(
+            check, "note", f"{directory} is open to other users (mode {mode:04o})", f"chmod 700 {quoted(directory)}"
+        )
+    return _Check(check, "ok", directory)
+
+
+def _user() -> str:
+    import pwd
+
+    with suppress(KeyError):
+        return pwd.getpwuid(os.geteuid()).pw_name
+    return str(os.geteuid())
+
+
+# --- journals --------------------------------------------------------------------------------------------------
+
+
+def _journals(given: Arguments, run_id: str | None) -> Checks:
+    try:
+        directory = os.path.abspath(given.journal_dir or default_journal_dir(given.store_dir))
+    except StartError as error:
+        yield _wrong("journal", error)
+        return
+    yield from _place("journal", directory, "--journal-dir")
+    if os.path.lexists(directory) and not (os.path.isdir(directory) and os.access(directory, os.R_OK | os.X_OK)):
+        return
+    try:
+        found = read_journals(directory, given=given._asdict())
+    except Failure as error:
+        yield _wrong("journal", error)
+        return
+    states = {journal.run: RunState(journal.run, journal.state, "", "") for journal in found}
+    counted = [state.state for state in states.values()]
+    shown = ", ".join(f"{counted.count(state)} {state}" for state in sorted(set(counted)))
+    yield _Check("journal", "ok", f"runs: {shown or 'none yet'}")
+    for journal in found:
+        if journal.problem:
+            yield _Check("journal", "wrong", f"the journal of run {journal.run} {journal.problem}", journal.remedy)
+    if run_id is not None:
+        yield _run(run_id, states)
+
+
+def _apart(given: Arguments, config: Config, identity: str | None, backend: str) -> Checks:
+    """Whether notes and journals have a directory each. What cannot be told is told by the other checks."""
+    with suppress(StartError, BackendError, KeyError):
+        notes = describe(config, identity, given.store_dir)["directory"] if backend == "file" else None
+        journals = given.journal_dir or default_journal_dir(given.store_dir)
+        if notes is not None and os.path.realpath(notes) == os.path.realpath(journals):
+            yield _Check(
+                "journal",
+                "wrong",
+                f"notes and journals are in one directory, {notes}",
+                "set --journal-dir, or harness.memory.options.directory, to another one",
+            )
+
+
+_CANNOT_OPEN: Final[dict[str, tuple[str, str]]] = {
+    "open": ("is open in another process", "end that one first, or use another run id"),
+    "completed": ("has completed and cannot go on", "use another run id"),
+    "damaged": ("has a damaged journal", "see the line above"),
+    "newer": ("was left by a newer version", "see the line above"),
+    "blocked": ("has no file for a journal", "see the line above"),
+}
+
+
+def _run(run_id: str, states: dict[str, RunState]) -> _Check:
+    if not is_run_id(run_id):
+        return _Check(
+            "run",
+            "wrong",
+            f"{run_id!r} is no run id",
+            "use 1 to 128 letters, digits, _ and -, starting with a letter or digit",
+        )
+    state = states[run_id].state if run_id in states else "new"
+    if state in _CANNOT_OPEN:
+        found, mend = _CANNOT_OPEN[state]
+        return _Check("run", "wrong", f"run {run_id} {found}", mend)
+    return _Check("run", "ok", f"run {run_id} can be opened; it is {state}")

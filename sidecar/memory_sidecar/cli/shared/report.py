@@ -1,0 +1,113 @@
+"""How a command's answer looks: JSON for programs, aligned text for pipes, and on a terminal a table by rich.
+
+Rich is optional and imported only for a terminal. Every cell is made harmless here, so that no command can forget it.
+"""
+
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+
+from ...plain import visible
+
+__all__ = ["add_json", "moment", "on_terminal", "print_json", "print_table", "progress", "shown_revision"]
+
+_STYLES: Final = {
+    "ok": "green",
+    "open": "green",
+    "completed": "green",
+    "created": "green",
+    "note": "yellow",
+    "suspended": "yellow",
+    "interrupted": "yellow",
+    "wrong": "bold red",
+    "damaged": "bold red",
+    "empty": "bold red",
+    "newer": "yellow",
+    "blocked": "bold red",
+    "unknown": "yellow",
+    "refused": "red",
+    "collided": "red",
+}
+"""Words that stand out when they fill a cell of their own column."""
+
+
+def add_json(parser: Any, what: str = "one JSON object") -> None:
+    parser.add_argument("--json", action="store_true", help=f"print {what} instead, exact and for programs")
+
+
+def on_terminal() -> bool:
+    return sys.stdout is not None and sys.stdout.isatty()
+
+
+def print_json(value: Mapping[str, Any]) -> None:
+    """Exact, and in ASCII: an escaped control character drives no terminal."""
+    print(json.dumps(value, indent=2))
+
+
+def moment(time: str) -> str:
+    """An RFC 3339 time in UTC as people read it, to the second."""
+    return time[:19].replace("T", " ") if time else "unknown"
+
+
+def shown_revision(revision: str | None) -> str:
+    """A revision, short if it is a digest; `runs --saw KEY@REV` takes it so."""
+    if revision is None:
+        return ""
+    return revision[:12] if len(revision) == 32 and "@" not in revision else revision
+
+
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, styled: int | None = None) -> None:
+    """Rows under their headings. `styled` is the column whose words are coloured on a terminal."""
+    safe = [[visible(cell, lines=False) for cell in row] for row in rows]
+    if on_terminal() and _print_rich(columns, safe, styled):
+        return
+    widths = [max(map(len, column)) for column in zip(columns, *safe, strict=True)]
+    for row in (columns, *safe):
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+def _print_rich(columns: Sequence[str], rows: Sequence[Sequence[str]], styled: int | None) -> bool:
+    try:
+        from rich.box import SIMPLE_HEAD
+        from rich.console import Console
+        from rich.table import Table
+        from rich.text import Text
+    except ImportError:
+        return False
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, header_style="bold")
+    for number, column in enumerate(columns):
+        last = number == len(columns) - 1
+        table.add_column(column, overflow="fold", no_wrap=not last and number != 0)
+    for row in rows:
+        # Text, never markup: a note that says [red] is not obeyed.
+        table.add_row(*(Text(cell, _STYLES.get(cell, "") if at == styled else "") for at, cell in enumerate(row)))
+    Console(highlight=False, markup=False, emoji=False).print(table)
+    return True
+
+
+class _Silent:
+    def advance(self) -> None:
+        """Nothing is shown where nobody watches."""
+
+
+@contextmanager
+def progress(what: str, total: int) -> Iterator[Any]:
+    """A progress bar on stderr, if that is a terminal and rich is there. The value has `advance()`."""
+    try:
+        if sys.stderr is None or not sys.stderr.isatty():
+            raise ImportError
+        from rich.console import Console
+        from rich.progress import Progress
+    except ImportError:
+        yield _Silent()
+        return
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=total)
+
+        class Bar:
+            def advance(self) -> None:
+                bar.advance(task)
+
+        yield Bar()

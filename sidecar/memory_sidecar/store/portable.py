@@ -1,0 +1,133 @@
+"""A whole memory as one file: JSON lines in ASCII, which any program reads and every transport leaves alone.
+
+    {"format": "memory-sidecar/export", "version": 1, "created": ..., "identity": ..., "backend": ..., "notes": 2}
+    {"key": ..., "description": ..., "content": ...}
+    {"key": ..., "description": ..., "content": ...}
+    {"notes": 2, "sha256": ...}
+
+JSON, not the stored documents: it is exact for every text, and the same whatever backend kept it. The last line holds
+the digest of all bytes before it, so that a file cut short or changed is noticed. Other programs may leave the first
+and the last line out and write notes alone. Pure: no file is touched here.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from .contract import Entry
+
+__all__ = ["Note", "Portable", "PortableError", "decode", "encode"]
+
+FORMAT: Final = "memory-sidecar/export"
+VERSION: Final = 1
+
+
+class Note(NamedTuple):
+    """One note with its key."""
+
+    key: str
+    entry: Entry
+
+
+class Portable(NamedTuple):
+    """What a file holds. `header` is empty where it had none."""
+
+    header: Mapping[str, Any]
+    notes: Sequence[Note]
+
+
+class PortableError(ValueError):
+    """The file is not a whole export. The text says where."""
+
+
+def encode(header: Mapping[str, Any], notes: Iterable[Note]) -> bytes:
+    """The file's bytes. `header` is what to say beside format, version and count."""
+    lines = [_line({"key": note.key, **note.entry._asdict()}) for note in notes]
+    first = _line({"format": FORMAT, "version": VERSION, **header, "notes": len(lines)})
+    body = first + b"".join(lines)
+    return body + _line({"notes": len(lines), "sha256": hashlib.sha256(body).hexdigest()})
+
+
+def _line(value: Mapping[str, Any]) -> bytes:
+    return json.dumps(value).encode() + b"\n"
+
+
+def decode(data: bytes) -> Portable:
+    """Read a whole file, before any of it is used.
+
+    Raises:
+        PortableError: a line is not what it should be, a key stands twice, or the file is cut short or changed.
+    """
+    lines = data.split(b"\n")
+    if lines and not lines[-1]:
+        lines.pop()
+    if not lines:
+        raise PortableError("it is empty; export again")
+    header: Mapping[str, Any] = {}
+    first = _object(lines[0], 1)
+    start = 0
+    if "format" in first:
+        header, start = first, 1
+        _check_header(header)
+        _check_end(data, lines)
+        lines.pop()
+    notes: dict[str, Note] = {}
+    for number, line in enumerate(lines[start:], start + 1):
+        note = _note(_object(line, number), number)
+        if note.key in notes:
+            raise PortableError(f"line {number}: its key stands on an earlier line too")
+        notes[note.key] = note
+    if header and header.get("notes") != len(notes):
+        raise PortableError("its first line and the notes it holds do not agree; export it again")
+    return Portable(header, list(notes.values()))
+
+
+def _check_header(header: Mapping[str, Any]) -> None:
+    if header["format"] != FORMAT:
+        raise PortableError("line 1: this is a file of another format")
+    if header.get("version") != VERSION:
+        raise PortableError(f"line 1: it is of version {header.get('version')!r:.20}; this program reads {VERSION}")
+
+
+def _check_end(data: bytes, lines: Sequence[bytes]) -> None:
+    end = _object(lines[-1], len(lines))
+    if set(end) != {"notes", "sha256"} or len(lines) < 2:
+        raise PortableError("it is cut short: its last line is missing; copy or export it again, whole")
+    body = data[: data.rindex(lines[-1])]
+    if end["sha256"] != hashlib.sha256(body).hexdigest():
+        raise PortableError(
+            "it was changed after it was written: its digest does not match; take another copy, or export it again"
+        )
+
+
+class _TwiceError(ValueError):
+    """One object has a name twice, of which readers keep either."""
+
+
+def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise _TwiceError(name)
+        found[name] = value
+    return found
+
+
+def _object(line: bytes, number: int) -> dict[str, Any]:
+    try:
+        value = json.loads(line, object_pairs_hook=_pairs)
+    except _TwiceError as error:
+        raise PortableError(f"line {number}: the name {error.args[0]!a:.60} stands twice in it; remove one") from error
+    except (ValueError, RecursionError) as error:
+        raise PortableError(f"line {number}: it is not JSON") from error
+    if not isinstance(value, dict):
+        raise PortableError(f"line {number}: it is not a JSON object")
+    return value
+
+
+def _note(value: Mapping[str, Any], number: int) -> Note:
+    names = ("key", "description", "content")
+    if set(value) != set(names) or not all(isinstance(value[name], str) for name in names):
+        raise PortableError(f"line {number}: a note has key, description and content, each a text, and nothing else")
+    return Note(value["key"], Entry(value["description"], value["content"]))

@@ -1,0 +1,132 @@
+"""What is left out of the client library is there when somebody asks for it, and what stands in says the same."""
+
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from nats.aio.client import Client
+from nats.js.api import Header
+from tests.support.broker import run_broker
+from tests.support.certificates import Authority
+
+from memory_sidecar.backend.jetstream import client as nats_client
+
+
+def run(code: str, **variables: str) -> str:
+    """What a fresh interpreter prints."""
+    words = [sys.executable, "-W", "error", "-c", "import sys\nfrom memory_sidecar.backend.jetstream import client as nats_client\n" + code]
+    done = subprocess.run(words, capture_output=True, text=True, env={"PATH": "/usr/bin", **variables}, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_nothing_that_is_left_out_is_loaded_before_it_is_asked_for() -> None:
+    told = run(
+        "nats_client.load()\n"
+        "import memory_sidecar.backend.jetstream, memory_sidecar.backend.broker_thread, nats.errors\n"
+        "left = ['nats.js', 'nats.js.api', 'ssl', '_ssl', 'asyncio.sslproto', 'importlib.metadata', 'uuid']\n"
+        "print([name for name in left if name in sys.modules])\n"
+        "from nats.aio import client\n"
+        "print(client.__version__)\n"
+    )
+    assert told == f"[]\n{version('nats-py')}\n"
+
+
+def test_an_http_stack_that_happens_to_be_installed_is_not_loaded(tmp_path: Path) -> None:
+    for name in ("aiohttp", "fast_mail_parser"):
+        (tmp_path / f"{name}.py").write_text("print('loaded', __name__)\nparse_email = None\n")
+    told = run(
+        "nats_client.load()\nprint('ready')\nimport aiohttp, fast_mail_parser\n",
+        PYTHONPATH=str(tmp_path),
+    )
+    assert told == "ready\nloaded aiohttp\nloaded fast_mail_parser\n"
+
+
+def test_everything_that_is_left_out_is_there_when_asked_for() -> None:
+    told = run(
+        "nats_client.load()\n"
+        "import asyncio, nats\n"
+        "nc = nats.NATS()\n"
+        "print(type(nc.jetstream()).__module__, nats.js.api.KeyValueConfig.__module__)\n"
+        "from nats.js.errors import KeyNotFoundError\n"
+        "import nats.js.api, importlib.metadata, ssl\n"
+        "print(nats.js.api.Header.STATUS.value, importlib.metadata.version('nats-py') != '')\n"
+        "print(asyncio.base_events.ssl.SSLSocket is ssl.SSLSocket)\n"
+        "from nats.aio import subscription\n"
+        "import uuid\n"
+        "assert type(subscription.uuid4()) is uuid.UUID\n"
+        "print(asyncio.base_events.sslproto.SSLProtocol.__module__)\n"
+        "print(asyncio.base_events.sslproto.SSLAgainErrors[0] is ssl.SSLWantReadError)\n"
+    )
+    assert told == "nats.js.client nats.js.api\nStatus True\nTrue\nasyncio.sslproto\nTrue\n"
+
+
+def test_a_program_that_loaded_them_before_keeps_its_own() -> None:
+    told = run(
+        "import asyncio, ssl, importlib.metadata\n"
+        "before = sys.modules['asyncio.sslproto'], sys.modules['importlib.metadata']\n"
+        "nats_client.load()\n"
+        "nats_client.load()\n"
+        "print(before == (sys.modules['asyncio.sslproto'], sys.modules['importlib.metadata']))\n"
+        "print(asyncio.base_events.ssl is ssl)\n"
+    )
+    assert told == "True\nTrue\n"
+
+
+def test_the_library_that_is_not_installed_is_told() -> None:
+    told = run(
+        "sys.modules['nats'] = None\n"
+        "try:\n    nats_client.load()\n"
+        "except ImportError:\n    print('none')\n"
+        "import ssl, importlib.metadata, asyncio\n"
+        "print(type(ssl).__name__, type(importlib.metadata).__name__)\n"
+    )
+    assert told == "none\nmodule module\n"
+
+
+def test_headers_have_the_librarys_names() -> None:
+    assert {name: member.value for name, member in nats_client._Header.__members__.items()} == {
+        name: Header[name].value for name in nats_client._Header.__members__
+    }
+
+
+@given(st.lists(st.tuples(st.binary(max_size=6), st.sampled_from([b":", b": ", b"", b"::"]), st.binary(max_size=6))))
+def test_headers_are_parsed_as_the_library_does(lines: list[tuple[bytes, bytes, bytes]]) -> None:
+    raw = b"\r\n".join(b"".join(line) for line in lines)
+    library: Any = Client
+    assert nats_client._parsed(raw) == library._parse_header_lines(raw)
+
+
+CONNECT = """
+nats_client.load()
+import asyncio
+assert "ssl" not in sys.modules
+from memory_sidecar.nats_context import ContextError, NatsContext, close, connect
+async def main():
+    try:
+        nc = await connect(NatsContext("c", ({url!r},), ca={ca!r}))
+    except ContextError as error:
+        print(error)
+        return
+    print(type(nc._transport._io_writer.transport.get_extra_info("ssl_object")).__name__)
+    await close(nc)
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("required", [True, False])
+def test_tls_is_loaded_when_the_context_or_the_broker_asks_for_it(tmp_path: Path, required: bool) -> None:
+    authority = Authority(tmp_path)
+    cert, key = authority.issue("server")
+    config = f'tls {{ cert_file: "{cert}", key_file: "{key}" }}' + ("" if required else "\nallow_non_tls: true")
+    with run_broker(tmp_path / "b", config=config) as broker:
+        assert run(CONNECT.format(url=broker.url, ca=str(authority.ca))) == "SSLObject\n"
+        plain = run(CONNECT.format(url=broker.url, ca=""), SSL_CERT_FILE=str(authority.ca))
+        assert plain == ("SSLObject\n" if required else "NoneType\n")
+        if required:
+            assert "is not trusted" in run(CONNECT.format(url=broker.url, ca=""))
