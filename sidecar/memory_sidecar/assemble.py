@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from .backend.choose import Running, backend_of, open_backend, run_to_end
 from .backend.opened import BackendError, Opened
 from .config import LAUNCHED, Config, ConfigError, load
+from .exits import StartError
 from .run.records import is_run_id
 from .run.session import Setting
 from .store.contract import Entry, Info, Item
@@ -20,7 +21,7 @@ from .store.scope import Scope
 from .system import files
 from .system.lockdown import Mode
 from .tools.catalog import Catalog
-from .wire.serve import Service, StartError
+from .wire.serve import Service
 
 if TYPE_CHECKING:
     from .backend.injected import Injected

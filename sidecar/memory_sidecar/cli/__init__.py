@@ -10,12 +10,12 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Final, NoReturn
 
+from ..exits import EX_USAGE
+
 if TYPE_CHECKING:
     import argparse
 
-__all__ = ["COMMANDS", "EX_USAGE", "build_parser", "main"]
-
-EX_USAGE: Final = 64
+__all__ = ["COMMANDS", "build_parser", "main"]
 
 COMMANDS: Final = {
     "serve": "serve one harness on stdin and stdout (started by the harness, with a launch ticket)",

@@ -18,9 +18,10 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from ..assemble import lock_down, prepare
+from ..exits import EX_USAGE, StartError
 from ..observe import log
 from ..version import __version__
-from ..wire.serve import Service, StartError, serve
+from ..wire.serve import Service, serve
 from ..wire.stdio import PARENT_VARIABLE, NotPrivateError, claim, watch_parent
 from ..wire.ticket import TICKET_VARIABLE, WHO_MAY_START, TicketError, take_ticket
 from .shared.places import PLACES, add_options, places
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
     from ..backend.injected import Injected
 
 __all__ = ["configure", "quick", "run", "serve_harness"]
-
-_EX_USAGE: Final = 64
 
 _OPTIONS: Final = {
     **PLACES,
@@ -136,4 +135,4 @@ def _locked(error: StartError) -> StartError:
 
 def _refuse(reason: str) -> int:
     print(f"memory-sidecar: {reason}", file=sys.stderr)
-    return _EX_USAGE
+    return EX_USAGE

@@ -17,9 +17,10 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
 
+from ..exits import EX_CONFIG, EX_USAGE
 from ..plain import visible
 from ..run.records import is_run_id
-from .shared.failure import EX_CONFIG, EX_USAGE, Failure
+from .shared.failure import Failure
 from .shared.places import PLACES, add_options, places
 from .shared.report import print_table
 

@@ -19,6 +19,7 @@ from contextlib import suppress
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from ..exits import EX_CONFIG, EX_NOPERM, StartError
 from ..observe import log
 from ..run.journal import JournalError
 from ..run.records import REASONS, Reason, is_run_id
@@ -37,11 +38,7 @@ from .ticket import check_ticket, wants_default_run
 if TYPE_CHECKING:
     from ..observe.telemetry import Served, Telemetry
 
-__all__ = ["EX_CONFIG", "EX_NOPERM", "Service", "StartError", "serve"]
-
-# sysexits.h
-EX_NOPERM: Final = 77
-EX_CONFIG: Final = 78
+__all__ = ["Service", "serve"]
 
 MAX_OPEN_RUNS: Final = 256
 """Runs open at once in one process; each has a thread. A harness needs one, a fleet endpoint some."""
@@ -64,10 +61,6 @@ _WORDS: Final = {m.INVALID_PARAMS: "bad_request", m.REFUSED: "refused"}
 
 _FAILURES: Final = (UnavailableError.code, OutcomeUnknownError.code, UnreadableError.code)
 """Outcomes that an operator can do something about. The others are the model's affair."""
-
-
-class StartError(Exception):
-    """The service cannot start. The text is the full remedy; the harness gets it as the answer to `initialize`."""
 
 
 class Service(NamedTuple):

@@ -15,9 +15,9 @@ from memory_sidecar import assemble
 from memory_sidecar.backend.choose import Running, describe, open_backend
 from memory_sidecar.backend.opened import BackendError
 from memory_sidecar.config import Config, parse
+from memory_sidecar.exits import StartError
 from memory_sidecar.store.errors import OutcomeUnknownError, StoreError, UnavailableError
 from memory_sidecar.store.scope import Scope
-from memory_sidecar.wire.serve import StartError
 
 
 @pytest.fixture

@@ -19,7 +19,13 @@ from memory_sidecar.backend.jetstream import client as nats_client
 
 def run(code: str, **variables: str) -> str:
     """What a fresh interpreter prints."""
-    words = [sys.executable, "-W", "error", "-c", "import sys\nfrom memory_sidecar.backend.jetstream import client as nats_client\n" + code]
+    words = [
+        sys.executable,
+        "-W",
+        "error",
+        "-c",
+        "import sys\nfrom memory_sidecar.backend.jetstream import client as nats_client\n" + code,
+    ]
     done = subprocess.run(words, capture_output=True, text=True, env={"PATH": "/usr/bin", **variables}, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout

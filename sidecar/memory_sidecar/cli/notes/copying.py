@@ -17,8 +17,8 @@ from contextlib import ExitStack
 
 from ...assemble import Arguments
 from ...backend.opened import BackendError
-from ...wire.serve import StartError
-from ..shared.failure import EX_CONFIG, EX_USAGE, Failure, complain
+from ...exits import EX_CONFIG, EX_USAGE, StartError
+from ..shared.failure import Failure, complain
 from ..shared.places import place
 from ..shared.report import add_json, progress
 from .memory import Memory, opened

@@ -12,11 +12,12 @@ import argparse
 import os
 import sys
 
+from ...exits import EX_FOUND, EX_USAGE
 from ...run.records import timestamp
 from ...store.errors import KeyNotFoundError, UnreadableError
 from ...store.portable import Note, encode
 from ...system import files
-from ..shared.failure import EX_FOUND, EX_USAGE, Failure, complain
+from ..shared.failure import Failure, complain
 from ..shared.places import PLACES, add_options, places
 from ..shared.remedy import quoted
 from ..shared.report import print_json, progress

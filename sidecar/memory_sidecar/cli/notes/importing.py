@@ -11,10 +11,11 @@ Exit statuses: 0 every note of the file is stored; 1 the file cannot be used, or
 import argparse
 import sys
 
+from ...exits import EX_USAGE
 from ...store.errors import InvalidError
 from ...store.portable import Note, Portable, PortableError, decode
 from ...store.rules import validate_write
-from ..shared.failure import EX_USAGE, Failure, complain
+from ..shared.failure import Failure, complain
 from ..shared.places import PLACES, add_options, places
 from ..shared.report import add_json, progress
 from .memory import opened

@@ -12,10 +12,11 @@ from typing import Any, NamedTuple
 from ...assemble import Arguments, settle
 from ...backend.choose import backend_of, describe, open_backend, run_to_end
 from ...config import Config
+from ...exits import EX_CONFIG
 from ...store.contract import Entry, Info, Item, Store
 from ...store.errors import KeyNotFoundError, UnavailableError
 from ...store.scope import Scope
-from ..shared.failure import EX_CONFIG, Failure
+from ..shared.failure import Failure
 from ..shared.remedy import command
 
 __all__ = ["Memory", "opened"]

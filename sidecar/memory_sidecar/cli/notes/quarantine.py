@@ -22,6 +22,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple, cast
 
 from ...assemble import default_journal_dir
+from ...exits import EX_CONFIG, EX_FOUND, EX_USAGE
 from ...plain import visible
 from ...run.records import timestamp
 from ...store.contract import Entry, Removing
@@ -31,7 +32,7 @@ from ...store.scope import Scope
 from ...system import files
 from ..runs.ledger import Journaled, Sought, is_complete, read_journals
 from ..runs.runs import journal_directory, listed, print_sights, seen
-from ..shared.failure import EX_CONFIG, EX_FOUND, EX_USAGE, Failure, complain
+from ..shared.failure import Failure, complain
 from ..shared.places import PLACES, add_options, place, places
 from ..shared.remedy import command
 from ..shared.report import add_json, moment, on_terminal, print_json, print_table, shown_revision

@@ -10,10 +10,11 @@ cannot be used.
 import argparse
 import sys
 
+from ...exits import EX_USAGE
 from ...plain import visible
 from ...store.errors import InvalidError, KeyNotFoundError, UnreadableError
 from ...store.scope import Scope
-from ..shared.failure import EX_USAGE, Failure
+from ..shared.failure import Failure
 from ..shared.places import PLACES, add_options, places
 from ..shared.remedy import command, quoted
 from ..shared.report import add_json, on_terminal, print_json, shown_revision

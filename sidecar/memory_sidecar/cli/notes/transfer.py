@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
+from ...exits import EX_FOUND
 from ...plain import neutralise, visible
 from ...store.contract import Entry
 from ...store.errors import (
@@ -24,7 +25,7 @@ from ...store.errors import (
 )
 from ...store.rules import check_capacity, normalize_description, validate_write
 from ...store.scope import Scope
-from ..shared.failure import EX_FOUND, complain, in_steps, stopped_status, told
+from ..shared.failure import complain, in_steps, stopped_status, told
 from ..shared.report import print_json
 from .memory import Memory
 

@@ -18,6 +18,7 @@ from ...assemble import Arguments, default_journal_dir, settle
 from ...backend.choose import Running, backend_of, check, describe, open_backend
 from ...backend.opened import BackendError
 from ...config import Config
+from ...exits import EX_FOUND, StartError
 from ...plain import visible
 from ...run.records import is_run_id
 from ...run.runs import RunState
@@ -26,11 +27,10 @@ from ...store.rules import MAX_ENTRIES, is_key
 from ...system import files
 from ...system.lockdown import available
 from ...version import __version__
-from ...wire.serve import StartError
 from ...wire.ticket import TICKET_VARIABLE
 from ..notes.show import why_unreadable
 from ..runs.ledger import read_journals
-from ..shared.failure import EX_FOUND, Failure
+from ..shared.failure import Failure
 from ..shared.places import PLACES, add_options, places
 from ..shared.remedy import command, quoted
 from ..shared.report import add_json, on_terminal, print_json, print_table

@@ -16,11 +16,11 @@ from exposure_policy import TOOLS
 from ...assemble import Arguments, default_identity, default_journal_dir, settle
 from ...backend.choose import backend_of, check, describe
 from ...backend.opened import BackendError
+from ...exits import EX_CONFIG, StartError
 from ...plain import visible
 from ...store import rules
 from ...system.lockdown import available
 from ...tools.catalog import Catalog
-from ...wire.serve import EX_CONFIG, StartError
 from ..shared.failure import complain
 from ..shared.places import PLACES, add_options, places
 

@@ -10,12 +10,13 @@ import stat
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from ...exits import EX_CONFIG
 from ...run.compact import meetings
 from ...run.journal import journal_name, read_journal
 from ...run.records import Record
 from ...run.replay import DamagedError, NewerError
 from ...run.runs import run_names
-from ..shared.failure import EX_CONFIG, Failure
+from ..shared.failure import Failure
 from ..shared.remedy import command, quoted
 
 __all__ = [

@@ -34,13 +34,14 @@ from typing import Any, Final
 from ...assemble import default_journal_dir, settle
 from ...backend.choose import backend_of
 from ...backend.opened import BackendError
+from ...exits import EX_CONFIG, EX_FOUND, EX_USAGE
 from ...plain import visible
 from ...run.journal import journal_name
 from ...run.records import REASONS, is_run_id
 from ...run.runs import RunState, remove_run, run_names
 from ...store.rules import is_key
 from ..notes.memory import opened
-from ..shared.failure import EX_CONFIG, EX_FOUND, EX_USAGE, Failure, complain, in_steps, stopped_status
+from ..shared.failure import Failure, complain, in_steps, stopped_status
 from ..shared.places import PLACES, add_options, places
 from ..shared.remedy import command
 from ..shared.report import add_json, moment, on_terminal, print_json, print_table, shown_revision

@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import TYPE_CHECKING, Final, TextIO
 
+from ...exits import EX_CONFIG, EX_FOUND
 from ...plain import visible
 from .output import OutputError, whole
 
@@ -15,9 +16,6 @@ if TYPE_CHECKING:
     from ...store.errors import StoreError
 
 __all__ = [
-    "EX_CONFIG",
-    "EX_FOUND",
-    "EX_USAGE",
     "Failure",
     "Stopped",
     "complain",
@@ -26,13 +24,6 @@ __all__ = [
     "stopped_status",
     "told",
 ]
-
-EX_FOUND: Final = 1
-"""The command ran, and something is wrong or was left out; the output names it."""
-
-# sysexits.h
-EX_USAGE: Final = 64
-EX_CONFIG: Final = 78
 
 # What shells report for a program ended by a signal is 128 and its number.
 _PIPE_CLOSED: Final = 128 + signal.SIGPIPE
@@ -155,8 +146,8 @@ def _discard(stream: TextIO) -> None:
 
 def _explained(error: Exception) -> tuple[str, int]:
     from ...backend.opened import BackendError
+    from ...exits import StartError
     from ...store.errors import StoreError
-    from ...wire.serve import StartError
 
     match error:
         case Failure():

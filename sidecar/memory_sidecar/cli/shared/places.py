@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from ...assemble import Arguments
+from ...exits import StartError
 from ...system.files import at_home
-from ...wire.serve import StartError
 
 if TYPE_CHECKING:
     import argparse
