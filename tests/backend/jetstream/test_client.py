@@ -17,6 +17,9 @@ from tests.support.certificates import Authority
 from memory_sidecar.backend.jetstream import client as nats_client
 
 
+_START = "import sys\nfrom memory_sidecar.backend.jetstream import client as nats_client\n"
+
+
 def run(code: str, **variables: str) -> str:
     """What a fresh interpreter prints."""
     words = [
@@ -24,7 +27,7 @@ def run(code: str, **variables: str) -> str:
         "-W",
         "error",
         "-c",
-        "import sys\nfrom memory_sidecar.backend.jetstream import client as nats_client\n" + code,
+        _START + code,
     ]
     done = subprocess.run(words, capture_output=True, text=True, env={"PATH": "/usr/bin", **variables}, check=False)
     assert done.returncode == 0, done.stderr
@@ -34,7 +37,7 @@ def run(code: str, **variables: str) -> str:
 def test_nothing_that_is_left_out_is_loaded_before_it_is_asked_for() -> None:
     told = run(
         "nats_client.load()\n"
-        "import memory_sidecar.backend.jetstream, memory_sidecar.backend.broker_thread, nats.errors\n"
+        "import memory_sidecar.backend.jetstream.bucket, memory_sidecar.backend.jetstream.thread, nats.errors\n"
         "left = ['nats.js', 'nats.js.api', 'ssl', '_ssl', 'asyncio.sslproto', 'importlib.metadata', 'uuid']\n"
         "print([name for name in left if name in sys.modules])\n"
         "from nats.aio import client\n"

@@ -1,8 +1,8 @@
 """Notes in a JetStream KV bucket that the operator owns: bound, never created, and shared by a fleet.
 
 This file opens it: the options, the connection, what is refused at the start and in which words. What can be done with
-an open one is in `jetstream_store`; listings in `jetstream_view`; how a note is a message in `jetstream_message`; the
-requests themselves in `jetstream_api`.
+an open one is in `store`; listings in `view`; how a note is a message in `message`; the
+requests themselves in `api`.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """The client library: imported without what this product never uses, and with five of its habits mended.
 
 Importing it as it is takes longer than the rest of a launch. It loads its JetStream classes, whose place
-`backend.jetstream_api` takes here; the reader of installed packages' metadata, only to learn its own version; `uuid`,
+`api` takes here; the reader of installed packages' metadata, only to learn its own version; `uuid`,
 for a way to subscribe that is not used here; and, through asyncio, the TLS library, which a connection in plain text
 never calls. While it is imported, stand-ins take their places. Nothing is lost: a stand-in that is asked for anything
 loads the real module and hands that on.
