@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, TraceState, use_span
+from tests.observe.test_log import fill, quarrel
 from tests.support.collector import Collector, collector
 from tests.support.speaker import Speaker
-from tests.observe.test_log import fill, quarrel
 
 from memory_sidecar.harness import MemorySidecar
 from memory_sidecar.system import lockdown

@@ -16,7 +16,6 @@ from tests.support.certificates import Authority
 
 from memory_sidecar.backend.jetstream import client as nats_client
 
-
 _START = "import sys\nfrom memory_sidecar.backend.jetstream import client as nats_client\n"
 
 
