@@ -4,7 +4,8 @@ Nothing here reads a file, an environment variable or an option. A caller that w
 change `table.py`, where a reviewer sees it; and even there a memory tool with an open surface stops at load.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Final
 
 from .table import TABLE, ExposeSpec, Surface, ToolPolicy
@@ -22,8 +23,8 @@ class ExposureRefused(Exception):  # noqa: N818 - a fixed name: it says what hap
         super().__init__(f"tool {tool!r} on surface {surface!r} is refused: {rule}")
 
 
-def load(rows: Iterable[ToolPolicy]) -> dict[str, ToolPolicy]:
-    """Check every row and return them by name, in table order.
+def load(rows: Iterable[ToolPolicy]) -> Mapping[str, ToolPolicy]:
+    """Check every row and return them by name, in table order. What is returned cannot be changed in place.
 
     Raises:
         ExposureRefused: a row has no `ExposeSpec`, allows any outward surface, has flags that are not
@@ -31,7 +32,7 @@ def load(rows: Iterable[ToolPolicy]) -> dict[str, ToolPolicy]:
     """
     table: dict[str, ToolPolicy] = {}
     for row in rows:
-        name, mutates, spec = row
+        name, mutates, spec, *_ = row
         # Typed code cannot get here with a wrong spec; a cast, a mock or a hand-built tuple can.
         if not isinstance(spec, ExposeSpec):
             raise ExposureRefused(name, "any", "a tool needs an explicit ExposeSpec; write it out in table.py")
@@ -43,11 +44,11 @@ def load(rows: Iterable[ToolPolicy]) -> dict[str, ToolPolicy]:
         if name in table:
             raise ExposureRefused(name, "any", "a tool has one row; remove the second")
         table[name] = row
-    return table
+    return MappingProxyType(table)
 
 
 TOOLS: Final = load(TABLE)
-"""The loaded table. Importing this module with an unsafe table raises, so nothing can run on one."""
+"""The loaded table, read-only. Importing this module with an unsafe table raises, so nothing can run on one."""
 
 
 def tool_set(*, enabled: bool, read_only: bool) -> tuple[str, ...]:

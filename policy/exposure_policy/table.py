@@ -32,20 +32,50 @@ class ExposeSpec(NamedTuple):
 
 
 class ToolPolicy(NamedTuple):
-    """One row: a tool's name, whether it changes the store, and its exposure.
+    """One row: a tool's name, whether it changes the store, its exposure, and the shapes that strangers are not to see.
 
     `expose` has no default on purpose. A row without one cannot be built, so the decision is made
     explicitly for every tool (rule: "The builtin constructor panics on a nil spec").
+
+    Guards and audit know a memory tool by these shapes, and the catalog holds each tool to them when it is imported:
+    `takes` are the names of its arguments; `answers` the names in each form of its answer. There `x.y` is the name `y`
+    in each object of the list `x`, and a name that ends in `?` may be missing.
     """
 
     name: str
     mutates: bool
     expose: ExposeSpec
+    takes: tuple[str, ...] = ()
+    answers: tuple[tuple[str, ...], ...] = ()
 
 
 TABLE: Final[tuple[ToolPolicy, ...]] = (
-    ToolPolicy("memory_list", mutates=False, expose=ExposeSpec(mcp=False, a2a=False)),
-    ToolPolicy("memory_read", mutates=False, expose=ExposeSpec(mcp=False, a2a=False)),
-    ToolPolicy("memory_write", mutates=True, expose=ExposeSpec(mcp=False, a2a=False)),
-    ToolPolicy("memory_delete", mutates=True, expose=ExposeSpec(mcp=False, a2a=False)),
+    ToolPolicy(
+        "memory_list",
+        mutates=False,
+        expose=ExposeSpec(mcp=False, a2a=False),
+        takes=(),
+        answers=(("memories.key", "memories.description"),),
+    ),
+    ToolPolicy(
+        "memory_read",
+        mutates=False,
+        expose=ExposeSpec(mcp=False, a2a=False),
+        takes=("key",),
+        answers=(("found", "key", "description", "content"), ("found", "key", "reason")),
+    ),
+    ToolPolicy(
+        "memory_write",
+        mutates=True,
+        expose=ExposeSpec(mcp=False, a2a=False),
+        takes=("key", "description", "content", "overwrite"),
+        answers=(("written", "key"), ("written", "key", "code", "reason")),
+    ),
+    ToolPolicy(
+        "memory_delete",
+        mutates=True,
+        expose=ExposeSpec(mcp=False, a2a=False),
+        takes=("key",),
+        answers=(("deleted", "key"),),
+    ),
 )

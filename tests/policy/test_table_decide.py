@@ -23,10 +23,29 @@ def refusal(rows: list[Any]) -> ExposureRefused:
     return caught.value
 
 
-def test_the_four_tools_are_private() -> None:
-    assert [row.name for row in TABLE] == ["memory_list", "memory_read", "memory_write", "memory_delete"]
+def test_every_tool_is_private() -> None:
+    # The tools that harnesses are promised; the table may grow.
+    assert {"memory_list", "memory_read", "memory_write", "memory_delete"} <= set(TOOLS)
     assert list(TOOLS) == [row.name for row in TABLE]
     assert all(row.expose == ExposeSpec(mcp=False, a2a=False) for row in TABLE)
+
+
+def test_the_loaded_table_cannot_be_changed_in_place() -> None:
+    """One line that changed it opened a surface, with every row in the file still closed."""
+    open_row = TOOLS["memory_read"]._replace(expose=ExposeSpec(mcp=True))
+    table: Any = TOOLS
+    with pytest.raises(TypeError):
+        table["memory_read"] = open_row
+    with pytest.raises(TypeError):
+        del table["memory_read"]
+    for change in ("update", "pop", "clear", "setdefault", "popitem"):
+        assert not hasattr(table, change)
+    with pytest.raises(TypeError):
+        table |= {"memory_read": open_row}
+    with pytest.raises(AttributeError):
+        table["memory_read"].expose = ExposeSpec(mcp=True)
+    with pytest.raises(ExposureRefused):
+        check("memory_read", Surface.MCP)
 
 
 def test_a_spec_is_closed_unless_it_says_otherwise() -> None:
@@ -120,7 +139,9 @@ def test_every_surface_of_the_policy_has_a_column() -> None:
 
 def test_the_tool_set() -> None:
     assert tool_set(enabled=True, read_only=False) == tuple(TOOLS)
-    assert tool_set(enabled=True, read_only=True) == ("memory_list", "memory_read")
+    assert tool_set(enabled=True, read_only=True) == tuple(row.name for row in TABLE if not row.mutates)
+    assert {"memory_list", "memory_read"} <= set(tool_set(enabled=True, read_only=True))
+    assert not {"memory_write", "memory_delete"} & set(tool_set(enabled=True, read_only=True))
     assert tool_set(enabled=False, read_only=False) == tool_set(enabled=False, read_only=True) == ()
 
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from tests.support.memory_store import MemoryStore, Shelf
 
+from exposure_policy import TOOLS
 from memory_sidecar.backend.choose import run_to_end as run
 from memory_sidecar.store.contract import Item
 from memory_sidecar.store.rules import MAX_CONTENT_BYTES, MAX_ENTRIES
@@ -19,7 +20,8 @@ from memory_sidecar.tools.catalog import Catalog, UnknownToolError
 from memory_sidecar.tools.index import instructions
 from memory_sidecar.tools.tool import Outcome
 
-ALL = ("memory_list", "memory_read", "memory_write", "memory_delete")
+ALL = tuple(TOOLS)
+READING = tuple(name for name, row in TOOLS.items() if not row.mutates)
 # Words of changing a memory. What was "saved earlier" is no offer to save.
 CHANGING = re.compile(
     r"writ|wrote|delet|overwr|\bsav(e|es|ing)\b|replac|remov|creat|updat|modif|chang(?!ed;)|\bkeep|\bput\b|\badd\b",
@@ -75,7 +77,7 @@ def guarded() -> Desk:
 
 @pytest.mark.parametrize(
     ("enabled", "read_only", "names"),
-    [(True, False, ALL), (True, True, ALL[:2]), (False, False, ()), (False, True, ())],
+    [(True, False, ALL), (True, True, READING), (False, False, ()), (False, True, ())],
 )
 def test_the_tool_set(enabled: bool, read_only: bool, names: tuple[str, ...]) -> None:
     catalog = Catalog(enabled=enabled, read_only=read_only)
@@ -87,11 +89,11 @@ def test_a_withheld_tool_is_like_one_that_never_existed() -> None:
     desk = Desk(read_only=True)
     desk.store.shelf.documents["key"] = b"text"
     said = set()
-    for name in ("memory_write", "memory_delete", "memory_frobnicate", "", "MEMORY_READ"):
+    for name in (*sorted(set(ALL) - set(READING)), "memory_frobnicate", "", "MEMORY_READ"):
         with pytest.raises(UnknownToolError) as refused:
             desk.outcome(name, {"key": "key", "description": "words", "content": "mine", "overwrite": True})
         said.add(str(refused.value))
-    assert said == {"unknown tool; the tools are: memory_list, memory_read"}
+    assert said == {f"unknown tool; the tools are: {', '.join(READING)}"}
     assert desk.store.shelf.documents == {"key": b"text"}
     with pytest.raises(UnknownToolError, match="the tools are: none"):
         run(Catalog(enabled=False, read_only=False).call("memory_list", {}, desk.store, desk.scope))
@@ -109,7 +111,7 @@ def test_read_only_speaks_of_no_change_anywhere() -> None:
     texts += [answer.error or json.dumps(answer.structured) for answer in desk.answers]
     for text in texts:
         assert not CHANGING.search(text), text
-    # The same look finds what it looks for where all four exist.
+    # The same look finds what it looks for where all exist.
     assert CHANGING.search(json.dumps(Desk().catalog.definitions()))
     assert CHANGING.search(instructions([], read_only=False))
 
@@ -134,10 +136,7 @@ def test_definitions_are_closed_and_private(read_only: bool) -> None:
 def test_annotations_say_what_each_tool_may_do() -> None:
     found = {each["name"]: each["annotations"] for each in Catalog(enabled=True, read_only=False).definitions()}
     assert {name: hints["readOnlyHint"] for name, hints in found.items()} == {
-        "memory_list": True,
-        "memory_read": True,
-        "memory_write": False,
-        "memory_delete": False,
+        name: not row.mutates for name, row in TOOLS.items()
     }
     assert all(hints["openWorldHint"] is False for hints in found.values())
     assert found["memory_write"]["destructiveHint"] is True
