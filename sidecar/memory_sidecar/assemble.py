@@ -9,7 +9,7 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from .backend.choose import Running, backend_of, open_backend, run_to_end
+from .backend.choose import Running, backend_of, open_backend
 from .backend.opened import BackendError, Opened
 from .config import LAUNCHED, Config, ConfigError, load
 from .exits import StartError
@@ -98,7 +98,7 @@ class Plan(NamedTuple):
         )
         run = self.run or _generated_run()
         told = None if telemetry is None else telemetry.begin(*running.opened.store.info())
-        return Service(setting, running.drive, run, self.run is not None, running.close, told)
+        return Service(setting, run, self.run is not None, running.close, told)
 
 
 def prepare(arguments: Arguments, injected: "Injected | None" = None) -> Plan:
@@ -240,19 +240,19 @@ class _NoStore:
     def info(self) -> Info:
         return Info("none", "")
 
-    async def list(self) -> list[Item]:
+    def list(self) -> list[Item]:
         raise _disabled()
 
-    async def read(self, key: str, *, scope: Scope | None = None) -> Entry:  # noqa: ARG002
+    def read(self, key: str, *, scope: Scope | None = None) -> Entry:  # noqa: ARG002
         raise _disabled()
 
-    async def create(self, key: str, description: str, content: str, *, scope: Scope | None = None) -> None:  # noqa: ARG002
+    def create(self, key: str, description: str, content: str, *, scope: Scope | None = None) -> None:  # noqa: ARG002
         raise _disabled()
 
-    async def update(self, key: str, description: str, content: str, *, scope: Scope | None = None) -> None:  # noqa: ARG002
+    def update(self, key: str, description: str, content: str, *, scope: Scope | None = None) -> None:  # noqa: ARG002
         raise _disabled()
 
-    async def delete(self, key: str, *, scope: Scope | None = None) -> bool:  # noqa: ARG002
+    def delete(self, key: str, *, scope: Scope | None = None) -> bool:  # noqa: ARG002
         raise _disabled()
 
 
@@ -260,4 +260,4 @@ def _disabled() -> UnavailableError:
     return UnavailableError("Memory is not enabled.")
 
 
-_NOTHING = Running(Opened(_NoStore(), "none"), run_to_end, lambda: None, lambda: None)
+_NOTHING = Running(Opened(_NoStore(), "none"), lambda: None, lambda: None)

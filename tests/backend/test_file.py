@@ -13,7 +13,6 @@ import pytest
 from tests.support.processes import python, run_python
 
 from memory_sidecar.backend import file as module
-from memory_sidecar.backend.choose import run_to_end as run
 from memory_sidecar.backend.file import FileOptions, open_file, resolve_directory
 from memory_sidecar.backend.opened import BackendError
 from memory_sidecar.store.contract import Entry, Info, Item, Store
@@ -69,9 +68,9 @@ def test_notes_are_private_whatever_the_umask(tmp_path: Path, mask: int) -> None
     before = os.umask(mask)
     try:
         store = opened(tmp_path / "deep" / "er" / "notes")
-        run(store.create("created", "words", "text"))
-        run(store.update("updated", "words", "text"))
-        run(store.update("created", "words", "more"))
+        store.create("created", "words", "text")
+        store.update("updated", "words", "text")
+        store.update("created", "words", "more")
     finally:
         os.umask(before)
     assert [mode(tmp_path / path) for path in ("deep", "deep/er", "deep/er/notes")] == [0o700] * 3
@@ -116,9 +115,9 @@ def test_where_the_directory_is(
 def test_two_identities_have_two_memories_and_one_directory_is_shared(tmp_path: Path) -> None:
     one = open_file(FileOptions(), "one", str(tmp_path)).store
     two = open_file(FileOptions(), "two", str(tmp_path)).store
-    run(one.create("key", "words", "text"))
-    assert run(two.list()) == []
-    assert run(open_file(FileOptions("memory/one"), "two", str(tmp_path)).store.list()) == [Item("key", "words")]
+    one.create("key", "words", "text")
+    assert two.list() == []
+    assert open_file(FileOptions("memory/one"), "two", str(tmp_path)).store.list() == [Item("key", "words")]
 
 
 @pytest.mark.parametrize("identity", ["", "..", ".", "a/b", "../escape", "my agent", "a\n", "x" * 201, "ümlaut", None])
@@ -159,13 +158,13 @@ def test_the_fingerprint_tells_stores_apart_and_reveals_no_path(tmp_path: Path) 
 
 
 def test_a_directory_that_is_replaced_is_found_again(notes: Path, store: Store, tmp_path: Path) -> None:
-    run(store.create("old", "words", "text"))
+    store.create("old", "words", "text")
     notes.rename(tmp_path / "moved")
     with pytest.raises(UnavailableError, match="missing"):
-        run(store.list())
+        store.list()
     notes.mkdir()
-    assert run(store.list()) == []
-    run(store.create("new", "words", "text"))
+    assert store.list() == []
+    store.create("new", "words", "text")
     assert names(notes) == ["new.md"]
 
 
@@ -176,8 +175,8 @@ def test_the_directory_may_be_reached_through_the_operators_link(tmp_path: Path)
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "real", target_is_directory=True)
     store = opened(tmp_path / "link")
-    run(store.create("key", "words", "text"))
-    assert run(store.list()) == [Item("key", "words")]
+    store.create("key", "words", "text")
+    assert store.list() == [Item("key", "words")]
     assert names(tmp_path / "real") == ["key.md"]
 
 
@@ -228,16 +227,16 @@ def test_what_is_no_regular_file_is_invisible_and_never_touched(
     notes: Path, tmp_path: Path, kind: str, guard: bool
 ) -> None:
     store = opened(notes, guard=guard)
-    run(store.create("other", "words", "text"))
+    store.create("other", "words", "text")
     PLANTS[kind](notes / "planted.md")
     looked = os.lstat(notes / "planted.md")
     before = names(notes)
-    listed = [item.key for item in run(store.list())]
+    listed = [item.key for item in store.list()]
     assert "planted" not in listed
     assert "other" in listed
     scope = Scope({"planted": "1"})
     with pytest.raises(KeyNotFoundError):
-        run(store.read("planted", scope=Scope()))
+        store.read("planted", scope=Scope())
     for call in (
         lambda: store.create("planted", "words", "text"),
         lambda: store.update("planted", "words", "text"),
@@ -245,7 +244,7 @@ def test_what_is_no_regular_file_is_invisible_and_never_touched(
         lambda: store.delete("planted", scope=scope),
     ):
         with pytest.raises(UnreadableError) as refused:
-            run(call())
+            call()
         assert "/" not in str(refused.value)
     assert names(notes) == before
     assert os.lstat(notes / "planted.md") == looked
@@ -255,7 +254,7 @@ def test_what_is_no_regular_file_is_invisible_and_never_touched(
 
 
 def test_illegal_names_are_invisible_and_stay(notes: Path, store: Store) -> None:
-    run(store.create("good", "words", "text"))
+    store.create("good", "words", "text")
     planted = [
         b".md",
         b".hidden.md",
@@ -276,23 +275,23 @@ def test_illegal_names_are_invisible_and_stay(notes: Path, store: Store) -> None
     ]
     for name in planted:
         (Path(os.fsdecode(os.fsencode(notes))) / os.fsdecode(name)).write_text("planted")
-    assert run(store.list()) == [Item("good", "words")]
-    assert run(opened(notes).list()) == [Item("good", "words")]
+    assert store.list() == [Item("good", "words")]
+    assert opened(notes).list() == [Item("good", "words")]
     assert sorted(os.listdir(os.fsencode(notes))) == sorted([*planted, b"good.md"])
 
 
 def test_what_is_invisible_does_not_count(notes: Path, store: Store) -> None:
     for number in range(MAX_ENTRIES):
         (notes / f"not a note {number}.md").touch()
-    run(store.create("key", "words", "text"))
+    store.create("key", "words", "text")
 
 
 # What cannot be read
 
 
 def test_a_note_that_may_not_be_read_is_listed_and_left(notes: Path, store: Store) -> None:
-    run(store.create("closed", "words", "text"))
-    run(store.create("good", "words", "text"))
+    store.create("closed", "words", "text")
+    store.create("good", "words", "text")
     (notes / "closed.md").chmod(0)
     (output,) = run_python(WORKER, [["forbidden", notes, "closed"]])
     results = json.loads(output)
@@ -304,12 +303,12 @@ def test_a_note_that_may_not_be_read_is_listed_and_left(notes: Path, store: Stor
     assert results["delete"].startswith("unreadable: ")
     assert not [text for text in results.values() if "/" in text or "\n" in text]
     (notes / "closed.md").chmod(0o600)
-    assert run(store.read("closed")) == Entry("words", "text")
+    assert store.read("closed") == Entry("words", "text")
 
 
 def test_a_bad_block_under_one_note_hides_no_other(notes: Path, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    run(store.create("bad", "words", "text"))
-    run(store.create("good", "words", "text"))
+    store.create("bad", "words", "text")
+    store.create("good", "words", "text")
     really = files.open_with_status
 
     def on_a_bad_block(name: str, *where: Any) -> tuple[int, os.stat_result] | None:
@@ -321,12 +320,12 @@ def test_a_bad_block_under_one_note_hides_no_other(notes: Path, store: Store, mo
         return opened
 
     monkeypatch.setattr(files, "open_with_status", on_a_bad_block)
-    assert run(store.list()) == [Item("bad", UNREADABLE), Item("good", "words")]
+    assert store.list() == [Item("bad", UNREADABLE), Item("good", "words")]
     with pytest.raises(UnavailableError) as told:
-        run(store.read("bad"))
+        store.read("bad")
     assert "/" not in str(told.value)
     monkeypatch.undo()
-    assert run(store.list()) == [Item("bad", "words"), Item("good", "words")]
+    assert store.list() == [Item("bad", "words"), Item("good", "words")]
 
 
 def test_a_directory_that_may_not_be_used_is_said_without_its_path(notes: Path) -> None:
@@ -339,19 +338,19 @@ def test_a_directory_that_may_not_be_used_is_said_without_its_path(notes: Path) 
 def test_a_listing_does_not_read_bodies(notes: Path, store: Store) -> None:
     """A note may be damaged far behind its header: the listing tells its description, a read tells the damage."""
     (notes / "damaged.md").write_bytes(b"---\ndescription: words\n---\n\n" + b"x" * 9000 + b"\xff")
-    assert run(store.list()) == [Item("damaged", "words")]
+    assert store.list() == [Item("damaged", "words")]
     with pytest.raises(UnreadableError, match="UTF-8"):
-        run(store.read("damaged"))
+        store.read("damaged")
 
 
 def test_a_huge_file_costs_nothing(notes: Path, store: Store) -> None:
     (notes / "huge.md").touch()
     os.truncate(notes / "huge.md", 1 << 40)
-    assert run(store.list()) == [Item("huge", UNREADABLE)]
+    assert store.list() == [Item("huge", UNREADABLE)]
     with pytest.raises(UnreadableError, match="larger"):
-        run(store.read("huge"))
+        store.read("huge")
     with pytest.raises(UnreadableError):
-        run(store.delete("huge"))
+        store.delete("huge")
     assert (notes / "huge.md").stat().st_size == 1 << 40
 
 
@@ -361,18 +360,18 @@ def test_a_huge_file_costs_nothing(notes: Path, store: Store) -> None:
 def test_a_persons_note_without_a_header_is_used_like_any_other(notes: Path) -> None:
     store = opened(notes, guard=True)
     (notes / "todo.md").write_bytes(b"\xef\xbb\xbfbuy milk\r\n")
-    assert run(store.list()) == [Item("todo", "")]
+    assert store.list() == [Item("todo", "")]
     scope = Scope()
-    assert run(store.read("todo", scope=scope)) == Entry("", "buy milk\r\n")
-    run(store.update("todo", "shopping", "buy bread", scope=scope))
+    assert store.read("todo", scope=scope) == Entry("", "buy milk\r\n")
+    store.update("todo", "shopping", "buy bread", scope=scope)
     assert (notes / "todo.md").read_bytes() == b"---\ndescription: shopping\n---\n\nbuy bread"
-    assert run(store.delete("todo")) is True
+    assert store.delete("todo") is True
 
 
 @pytest.mark.parametrize("way", ["in place", "replaced", "same bytes rewritten"])
 def test_an_edit_in_between_is_noticed_even_with_its_old_times(notes: Path, way: str) -> None:
     store = opened(notes, guard=True)
-    run(store.create("key", "words", "text", scope=(scope := Scope())))
+    store.create("key", "words", "text", scope=(scope := Scope()))
     path = notes / "key.md"
     status = path.stat()
     document = path.read_bytes()
@@ -381,41 +380,41 @@ def test_an_edit_in_between_is_noticed_even_with_its_old_times(notes: Path, way:
     path.write_bytes(document if way == "same bytes rewritten" else document.replace(b"text", b"TEXT"))
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
     if way == "same bytes rewritten":
-        run(store.update("key", "words", "mine", scope=scope))
+        store.update("key", "words", "mine", scope=scope)
         return
     with pytest.raises(StaleError) as refused:
-        run(store.update("key", "words", "mine", scope=scope))
+        store.update("key", "words", "mine", scope=scope)
     assert refused.value.reason == "changed"
-    assert run(store.read("key")) == Entry("words", "TEXT")
+    assert store.read("key") == Entry("words", "TEXT")
 
 
 def test_a_listing_shows_an_edit_of_the_same_size_and_time(
     notes: Path, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run(store.create("key", "words", "text"))
+    store.create("key", "words", "text")
     path = notes / "key.md"
     # Long after, as far as the store can tell: what it sees now it may keep.
     settled = module.time.time_ns() + 10**10
     monkeypatch.setattr(module.time, "time_ns", lambda: settled)
-    assert run(store.list()) == [Item("key", "words")]
+    assert store.list() == [Item("key", "words")]
     before = path.stat()
     while path.stat().st_ctime_ns == before.st_ctime_ns:  # until the file system's clock has ticked
         with open(path, "r+b") as file:
             file.write(b"---\ndescription: WORDS\n")
         os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
     assert path.stat().st_mtime_ns == before.st_mtime_ns
-    assert run(store.list()) == [Item("key", "WORDS")]
+    assert store.list() == [Item("key", "WORDS")]
 
 
 def test_a_deleted_note_leaves_the_listing_and_may_come_back(notes: Path, store: Store) -> None:
     (notes / "key.md").write_text("by hand")
-    assert run(store.list()) == [Item("key", "")]
+    assert store.list() == [Item("key", "")]
     (notes / "key.md").unlink()
-    assert run(store.list()) == []
+    assert store.list() == []
     with pytest.raises(KeyNotFoundError):
-        run(store.read("key"))
-    run(store.create("key", "words", "text"))
-    assert run(store.list()) == [Item("key", "words")]
+        store.read("key")
+    store.create("key", "words", "text")
+    assert store.list() == [Item("key", "words")]
 
 
 # Other processes
@@ -449,9 +448,9 @@ def test_two_processes_racing_to_create_one_key(notes: Path, line: Path, links: 
 
 
 def test_two_processes_that_read_then_overwrite_lose_no_update(notes: Path, line: Path, store: Store) -> None:
-    run(store.create("count", "a number", "0"))
+    store.create("count", "a number", "0")
     run_python(WORKER, [["count", notes, line, me, 2, 150] for me in range(2)])
-    assert run(store.read("count")).content == "300"
+    assert store.read("count").content == "300"
 
 
 def test_the_cap_is_exact_with_many_processes_creating_at_once(notes: Path, line: Path, store: Store) -> None:
@@ -462,13 +461,13 @@ def test_the_cap_is_exact_with_many_processes_creating_at_once(notes: Path, line
     assert sum(result["created"] for result in results) == 25
     assert sum(result["full"] for result in results) == 55
     assert len(names(notes)) == MAX_ENTRIES
-    assert len(run(store.list())) == MAX_ENTRIES
+    assert len(store.list()) == MAX_ENTRIES
 
 
 def test_a_busy_store_says_so_instead_of_waiting_for_ever(
     notes: Path, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run(store.create("key", "words", "text"))
+    store.create("key", "words", "text")
     monkeypatch.setattr(files, "LOCK_TIMEOUT", 0.02)
     with files.open_directory(str(notes)) as other, files.locked(other):
         for call in (
@@ -477,10 +476,10 @@ def test_a_busy_store_says_so_instead_of_waiting_for_ever(
             lambda: store.delete("key"),
         ):
             with pytest.raises(UnavailableError, match="busy"):
-                run(call())
-        assert run(store.list()) == [Item("key", "words")]
+                call()
+        assert store.list() == [Item("key", "words")]
     assert names(notes) == ["key.md"]
-    run(store.create("new", "words", "text"))
+    store.create("new", "words", "text")
 
 
 # Temporary files
@@ -491,7 +490,7 @@ def test_what_a_dead_writer_left_is_swept_at_start_and_a_living_writers_is_not(n
     with python(WORKER, "stage", notes) as writer:
         assert writer.stdout is not None
         staged = writer.stdout.readline().strip()
-        assert run(opened(notes).list()) == [], "it is no note yet"
+        assert opened(notes).list() == [], "it is no note yet"
         assert names(notes) == [staged], "its writer lives"
         writer.kill()
         writer.wait()
@@ -536,7 +535,7 @@ def test_a_sidecar_that_starts_at_the_wrong_moment_costs_a_writer_nothing(
         return descriptor
 
     monkeypatch.setattr(files, "create_exclusively", slow)
-    run(store.create("key", "words", "text"))
+    store.create("key", "words", "text")
     assert next(starts, None) is None
     assert names(notes) == ["key.md"]
 
@@ -569,8 +568,8 @@ def test_a_change_whose_directory_cannot_be_flushed_has_an_unknown_outcome(
 ) -> None:
     store = opened(notes, guard=guard)
     scope = Scope()
-    run(store.create("updated", "words", "old", scope=scope))
-    run(store.create("deleted", "words", "old", scope=scope))
+    store.create("updated", "words", "old", scope=scope)
+    store.create("deleted", "words", "old", scope=scope)
     failing_fsync(stat.S_ISDIR)
     for key, call in {
         "created": lambda: store.create("created", "words", "new", scope=scope),
@@ -580,13 +579,13 @@ def test_a_change_whose_directory_cannot_be_flushed_has_an_unknown_outcome(
         before = digest((notes / f"{key}.md").read_bytes()) if key == "deleted" else None
         scope.drain()
         with pytest.raises(OutcomeUnknownError, match="Read the key"):
-            run(call())
+            call()
         assert scope.revision(key) is None
         (change,) = scope.drain()
         # What came or went, if it did: told apart from a refusal.
         assert (change.why, change.met) == ("unknown", before or digest((notes / f"{key}.md").read_bytes()))
     assert names(notes) == ["created.md", "updated.md"]
-    assert run(store.read("updated")).content == "new"
+    assert store.read("updated").content == "new"
 
 
 def _disk_full_on_write(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
@@ -623,7 +622,7 @@ def test_a_write_that_fails_stores_nothing_and_leaves_nothing(
     step: str,
     method: str,
 ) -> None:
-    run(store.create("key", "words", "old"))
+    store.create("key", "words", "old")
     before = (notes / "key.md").read_bytes()
     number, said = FAILURES[step]
 
@@ -642,9 +641,9 @@ def test_a_write_that_fails_stores_nothing_and_leaves_nothing(
                 patched.setattr(os, "link", fail)
                 patched.setattr(os, "rename", fail)
         scope = Scope({"key": "1"})
-        write = store.create("new", "words", "new") if method == "create" else store.update("key", "words", "new")
+        write, key = (store.create, "new") if method == "create" else (store.update, "key")
         with pytest.raises(UnavailableError, match=said) as failed:
-            run(write)
+            write(key, "words", "new")
         assert "/" not in str(failed.value)
         assert scope.snapshot() == {"key": "1"}
     assert names(notes) == ["key.md"]
@@ -652,12 +651,12 @@ def test_a_write_that_fails_stores_nothing_and_leaves_nothing(
 
 
 def test_a_write_that_the_system_cuts_short_stores_nothing(notes: Path, store: Store) -> None:
-    run(store.create("note", "words", "old"))
+    store.create("note", "words", "old")
     (output,) = run_python(WORKER, [["too_long", notes, 10_000]])
     for result in json.loads(output).values():
         assert result.startswith("unavailable: The memory store has no space left.")
     assert names(notes) == ["note.md"]
-    assert run(store.read("note")) == Entry("words", "old")
+    assert store.read("note") == Entry("words", "old")
 
 
 @pytest.mark.parametrize("number", [errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK])
@@ -668,17 +667,17 @@ def test_without_hard_links_a_create_still_refuses_a_taken_key(
         raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(os, "link", refuse)
-    run(store.create("key", "words", "text"))
+    store.create("key", "words", "text")
     with pytest.raises(KeyExistsError):
-        run(store.create("key", "other", "other"))
+        store.create("key", "other", "other")
     # Also where the key is taken only after the first look.
     monkeypatch.setattr(store, "_require_free", lambda *_arguments: None)
     with pytest.raises(KeyExistsError):
-        run(store.create("key", "other", "other"))
+        store.create("key", "other", "other")
     os.mkfifo(notes / "fifo.md")
     with pytest.raises(UnreadableError):
-        run(store.create("fifo", "other", "other"))
-    assert run(store.read("key")) == Entry("words", "text")
+        store.create("fifo", "other", "other")
+    assert store.read("key") == Entry("words", "text")
     assert names(notes) == ["fifo.md", "key.md"]
 
 
@@ -697,18 +696,18 @@ def test_what_is_acknowledged_was_flushed_in_order(notes: Path, store: Store, mo
             return real(*arguments, **named)
 
         monkeypatch.setattr(os, name, noted)
-    run(store.create("key", "words", "text"))
+    store.create("key", "words", "text")
     assert steps == ["fsync file", "link", "fsync directory"]
     steps.clear()
-    run(store.update("key", "words", "new"))
+    store.update("key", "words", "new")
     assert steps == ["fsync file", "rename", "fsync directory"]
     steps.clear()
-    run(store.delete("key"))
+    store.delete("key")
     assert steps == ["unlink", "fsync directory"]
 
 
 def test_no_error_of_the_system_escapes(notes: Path, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    run(store.create("key", "words", "text"))
+    store.create("key", "words", "text")
 
     def fail(*_arguments: Any, **_named: Any) -> Any:
         raise OSError(errno.ESTALE, os.strerror(errno.ESTALE), str(notes))
@@ -721,5 +720,5 @@ def test_no_error_of_the_system_escapes(notes: Path, store: Store, monkeypatch: 
         lambda: store.delete("key"),
     ):
         with pytest.raises(StoreError) as failed:
-            run(call())
+            call()
         assert "/" not in str(failed.value)

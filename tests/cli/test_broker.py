@@ -87,14 +87,14 @@ def test_only_the_revision_that_was_copied_is_removed(bucket: tuple[str, ...]) -
     with opened(Arguments(config=bucket[1])) as memory:
         remove = memory.store.delete_revision
         old, new = Scope(), Scope()
-        memory.drive(memory.store.create("a", "About a", "x", scope=old))
-        memory.drive(memory.store.update("a", "About a", "y", scope=Scope(old.snapshot())))
-        assert memory.drive(remove("a", old.revision("a"))) is False
+        memory.store.create("a", "About a", "x", scope=old)
+        memory.store.update("a", "About a", "y", scope=Scope(old.snapshot()))
+        assert remove("a", old.revision("a")) is False
         assert memory.read("a", new).content == "y"
-        assert memory.drive(remove("a", new.revision("a"))) is True
+        assert remove("a", new.revision("a")) is True
         assert memory.list() == []
-        assert memory.drive(remove("a", new.revision("a"))) is False
-        assert memory.drive(remove("never", "1")) is False
+        assert remove("a", new.revision("a")) is False
+        assert remove("never", "1") is False
 
 
 def test_doctor_and_the_broker(cli: Cli, bucket: tuple[str, ...], tmp_path: Path) -> None:

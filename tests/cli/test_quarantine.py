@@ -113,11 +113,11 @@ def test_what_was_written_since_the_copy_is_copied_too(place: Place, monkeypatch
         delete_revision: Callable[..., object] = memory.store.delete_revision  # type: ignore[attr-defined]
         writes = iter(["second", "third"])
 
-        async def a_run_was_faster(key: str, revision: str) -> object:
+        def a_run_was_faster(key: str, revision: str) -> object:
             for content in writes:
-                await memory.store.update(key, "About a", content)
+                memory.store.update(key, "About a", content)
                 break
-            return await delete_revision(key, revision)
+            return delete_revision(key, revision)
 
         monkeypatch.setattr(memory.store, "delete_revision", a_run_was_faster)
         path, entry, _ = _move(memory, "a", "", str(place.path / "quarantine"))
@@ -129,7 +129,7 @@ def test_what_was_written_since_the_copy_is_copied_too(place: Place, monkeypatch
 def test_an_unknown_outcome_leaves_the_copy(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     place.write("a")
 
-    async def lost(key: str, revision: str) -> bool:
+    def lost(key: str, revision: str) -> bool:
         raise OutcomeUnknownError
 
     with opened(Arguments(store_dir=str(place.path), identity="bot")) as memory:

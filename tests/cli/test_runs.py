@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 from tests.support.sidecar import launched
 
-from memory_sidecar.backend.choose import run_to_end
 from memory_sidecar.backend.file import FileOptions, open_file
 from memory_sidecar.harness import Run as OpenRun
 from memory_sidecar.run import records
@@ -383,7 +382,7 @@ def test_an_unknown_outcome_is_no_refusal(cli: Cli, place: Place, monkeypatch: p
         fsync(descriptor)
 
     monkeypatch.setattr(os, "fsync", no_directory)
-    answer = run_to_end(run.call("memory_write", NOTE))
+    answer = run.call("memory_write", NOTE)
     monkeypatch.undo()
     run.end("suspended")
     assert answer.outcome.code == "outcome_unknown"

@@ -221,9 +221,9 @@ def test_a_lost_acknowledgement_is_looked_up(place: Place, monkeypatch: pytest.M
     with opened(Arguments(store_dir=str(place.path), identity="bot"), make=True) as memory:
         create = memory.store.create
 
-        async def create_and_lose(key: str, description: str, content: str, **_: object) -> None:
+        def create_and_lose(key: str, description: str, content: str, **_: object) -> None:
             if key == "a":
-                await create(key, description, content)
+                create(key, description, content)
             raise OutcomeUnknownError
 
         monkeypatch.setattr(memory.store, "create", create_and_lose)

@@ -14,18 +14,18 @@ class _Memory(Subject):
         self._guard = guard
         self._shelf = Shelf()
 
-    async def open(self) -> MemoryStore:
+    def open(self) -> MemoryStore:
         return MemoryStore(self._shelf, guard=self._guard)
 
-    async def unreachable(self) -> MemoryStore:
+    def unreachable(self) -> MemoryStore:
         store = MemoryStore(guard=self._guard)
         store.shelf.broken = True
         return store
 
-    async def plant(self, key: str, document: bytes) -> None:
+    def plant(self, key: str, document: bytes) -> None:
         self._shelf.documents[key] = document
 
-    async def stored(self) -> Mapping[str, bytes]:
+    def stored(self) -> Mapping[str, bytes]:
         return dict(self._shelf.documents)
 
 

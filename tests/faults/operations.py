@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from memory_sidecar.backend.choose import run_to_end
 from memory_sidecar.backend.file import FileOptions, open_file
 from memory_sidecar.run import journal as journaling
 from memory_sidecar.run.journal import JournalError, read_journal, stage_name
@@ -32,7 +31,7 @@ class Operation(NamedTuple):
 
 def _call(tool: str, **arguments: object) -> Callable[[Run], bytes]:
     def act(run: Run) -> bytes:
-        answer = run_to_end(run.call(tool, arguments))
+        answer = run.call(tool, arguments)
         return json.dumps([answer.outcome.structured, answer.outcome.error, answer.unsaved]).encode()
 
     return act
@@ -83,7 +82,7 @@ def prepare(name: str, place: Path) -> Run:
     operation = OPERATIONS[name]
     run = open_run(place)
     if operation.before is not None:
-        run_to_end(run.call("memory_write", {**_NOTE, "content": operation.before}))
+        run.call("memory_write", {**_NOTE, "content": operation.before})
         if name in ("read", "compact"):  # authority is still to be earned
             run.end("suspended")
             (place / "runs" / f"{RUN}.jsonl").unlink()
@@ -108,8 +107,8 @@ def verify(name: str, place: Path, answer: bytes | None, *, power_cut: bool = Fa
         wrong.append(f"a path is shown: {error} {structured}")
 
     store = open_file(FileOptions(), "faults", str(place)).store
-    found = {item.key for item in run_to_end(store.list())}
-    content = run_to_end(store.read("note")).content if "note" in found else None
+    found = {item.key for item in store.list()}
+    content = store.read("note").content if "note" in found else None
     if content not in (operation.before, operation.after):
         wrong.append(f"the note holds neither the old nor the new text, but {content!r:.60}")
     if acknowledged and content != operation.after:

@@ -24,7 +24,6 @@ from tests.support.broker import Broker, add_bucket, connected, run_broker
 from tests.support.sidecar import environment
 from tests.support.tally import Tally
 
-from memory_sidecar.backend.choose import run_to_end
 from memory_sidecar.backend.file import FileOptions, open_file
 from memory_sidecar.cli import main
 from memory_sidecar.cli.notes import copying
@@ -53,7 +52,7 @@ ERRORS = [errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.EPERM, errno.EMFILE, errn
 def notes(directory: Path) -> dict[str, Entry]:
     """What a store reads there."""
     store = open_file(FileOptions(directory=str(directory)), "copied", None).store
-    return {item.key: run_to_end(store.read(item.key)) for item in run_to_end(store.list())}
+    return {item.key: store.read(item.key) for item in store.list()}
 
 
 def prepare(place: Path) -> None:

@@ -28,7 +28,7 @@ Note = tuple[str, str]
 
 
 class Machine(RuleBasedStateMachine):
-    """Subclasses say how to open a store, how to drive its coroutines, and whether an overwrite needs a read."""
+    """Subclasses say how to open a store, and whether an overwrite needs a read."""
 
     guard: bool
     revisions_repeat: bool
@@ -46,9 +46,6 @@ class Machine(RuleBasedStateMachine):
         cls.moves = Counter()
 
     def open_store(self, place: Path) -> Store:
-        raise NotImplementedError
-
-    def drive(self, coroutine: Any) -> Any:
         raise NotImplementedError
 
     @initialize(target=runs)
@@ -119,7 +116,7 @@ class Machine(RuleBasedStateMachine):
 
     def _call(self, run: str, tool: str, **arguments: object) -> dict[str, Any]:
         self.moves[tool] += 1
-        answer = self.drive(self.open[run].call(tool, arguments))
+        answer = self.open[run].call(tool, arguments)
         assert answer.unsaved is None
         assert answer.outcome.error is None
         return answer.outcome.structured
@@ -171,10 +168,10 @@ class Machine(RuleBasedStateMachine):
     def another_writer(self, key: str, description: str, content: str, remove: bool) -> None:
         self.moves["another writer"] += 1
         try:
-            self.drive(self.other.delete(key))
+            self.other.delete(key)
             self.notes.pop(key, None)
             if not remove:
-                self.drive(self.other.create(key, description, content))
+                self.other.create(key, description, content)
                 self.put(key, (description, content))
         except (KeyExistsError, KeyNotFoundError) as error:
             raise AssertionError("nobody else writes") from error

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, multiple, precondition, rule
 from tests.support.sidecar import RefusedError, Sidecar, launched
 
-from memory_sidecar.backend.choose import run_to_end
 from memory_sidecar.store.contract import Store
 from memory_sidecar.store.document import serialize
 from memory_sidecar.store.errors import KeyNotFoundError
@@ -75,8 +74,8 @@ class World:
         return self._launch()
 
     def clear(self) -> None:
-        for item in run_to_end(self.other.list()):
-            run_to_end(self.other.delete(item.key))
+        for item in self.other.list():
+            self.other.delete(item.key)
 
 
 class Processes(Machine):
@@ -96,9 +95,6 @@ class Processes(Machine):
         self.seen = {}
         first = self.start_in(0)
         return multiple(first, self.start_in(1))
-
-    def drive(self, coroutine: Any) -> Any:
-        return run_to_end(coroutine)
 
     def teardown(self) -> None:
         for run, place in getattr(self, "open", {}).items():
@@ -167,7 +163,7 @@ class Processes(Machine):
         sidecar.wait()
         may_write = self.current(run, key) or not self.guard
         try:
-            found = tuple(run_to_end(self.other.read(key)))
+            found = tuple(self.other.read(key))
         except KeyNotFoundError:
             found = None
         before = self.notes[key][0] if key in self.notes else None

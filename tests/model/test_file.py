@@ -1,13 +1,11 @@
 """The model against the file backend, with and without the guard."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from memory_sidecar.backend.choose import run_to_end
 from memory_sidecar.backend.file import FileOptions, open_file
 from memory_sidecar.store.contract import Store
 
@@ -19,9 +17,6 @@ class _Files(Machine):
 
     def open_store(self, place: Path) -> Store:
         return open_file(FileOptions(require_read_before_update=self.guard), "model", str(place)).store
-
-    def drive(self, coroutine: Any) -> Any:
-        return run_to_end(coroutine)
 
 
 class _Guarded(_Files):

@@ -11,7 +11,6 @@ from hypothesis.stateful import run_state_machine_as_test
 from tests.support.sidecar import environment, patched, until
 from tests.support.tally import Tally
 
-from memory_sidecar.backend.choose import run_to_end
 from memory_sidecar.backend.file import FileOptions, open_file
 from memory_sidecar.store.contract import Store
 from memory_sidecar.store.errors import StoreError
@@ -52,7 +51,7 @@ def on_bucket(tmp_path: Path, bucket: Bucket, *, guard: bool = True) -> Iterator
 
         def answers() -> bool:
             try:
-                run_to_end(other.list())
+                other.list()
             except StoreError:
                 return False
             return all(not one.call("memory_list").get("isError") for one in world.sidecars)
@@ -131,13 +130,10 @@ def in_process(bucket: Bucket, *, guard: bool, says_guard: bool) -> type[Machine
         revisions_repeat = False
 
         def open_store(self, _: Path) -> Store:
-            for item in run_to_end(other.list()):
-                run_to_end(other.delete(item.key))
+            for item in other.list():
+                other.delete(item.key)
             opened.append(store if len(opened) % 2 == 0 else other)
             return opened[-1]
-
-        def drive(self, coroutine: Any) -> Any:
-            return run_to_end(coroutine)
 
     opened: list[Store] = []
     Buckets.guard = says_guard

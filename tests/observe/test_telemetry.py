@@ -15,7 +15,6 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
 
-from memory_sidecar.backend.choose import run_to_end
 from memory_sidecar.backend.file import FileStore
 from memory_sidecar.observe import log, otlp
 from memory_sidecar.observe.telemetry import Telemetry
@@ -50,7 +49,7 @@ class Told:
     def call(self, store: Store, tool: str, scope: Scope, meta: object = None, **arguments: Any) -> Outcome:
         served = self.telemetry.receive("tools/call", 7, {"_meta": meta}, tool=tool, waited=0.0)
         catalog = Catalog(enabled=True, read_only=False)
-        outcome: Outcome = run_to_end(catalog.call(tool, arguments, TracedStore(store, served), scope))
+        outcome: Outcome = catalog.call(tool, arguments, TracedStore(store, served), scope)
         served.end(
             outcome.code,
             0.001,
@@ -81,7 +80,7 @@ class BrokenStore:
     def info(self) -> Info:
         return Info("broken", "")
 
-    async def _fail(self, *_: object, **__: object) -> Any:
+    def _fail(self, *_: object, **__: object) -> Any:
         raise self.error
 
     list = read = create = update = delete = _fail
@@ -260,12 +259,12 @@ def test_every_method_of_the_store_passes_through(store: FileStore) -> None:
     traced = TracedStore(store, served)
 
     assert traced.info() == store.info()
-    assert run_to_end(traced.create(**NOTE, scope=scope)) is None
-    assert run_to_end(traced.update(NOTE["key"], "d", "c", scope=scope)) is None
-    assert run_to_end(traced.read(NOTE["key"], scope=scope)) == ("d", "c")
-    assert run_to_end(traced.list()) == [(NOTE["key"], "d")]
-    assert run_to_end(traced.delete(NOTE["key"], scope=scope)) is True
-    assert run_to_end(traced.delete(NOTE["key"], scope=scope)) is False
+    assert traced.create(**NOTE, scope=scope) is None
+    assert traced.update(NOTE["key"], "d", "c", scope=scope) is None
+    assert traced.read(NOTE["key"], scope=scope) == ("d", "c")
+    assert traced.list() == [(NOTE["key"], "d")]
+    assert traced.delete(NOTE["key"], scope=scope) is True
+    assert traced.delete(NOTE["key"], scope=scope) is False
     found = [
         (span.name, (span.attributes or {})["db.operation.name"], (span.attributes or {})["gen_ai.memory.record.count"])
         for span in told.spans

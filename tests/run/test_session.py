@@ -1,21 +1,15 @@
 """A run in one process, where the wire is not needed to see it: what a cancelled call may still do."""
 
-from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from memory_sidecar.backend.choose import run_to_end
 from memory_sidecar.backend.file import FileOptions, open_file
 from memory_sidecar.run.journal import read_journal
 from memory_sidecar.run.runs import list_runs
 from memory_sidecar.run.session import Answer, Run, Setting
 from memory_sidecar.tools.catalog import Catalog
-
-
-def drive(coroutine: Coroutine[Any, Any, Any]) -> Any:
-    return run_to_end(coroutine)
 
 
 @pytest.fixture
@@ -27,7 +21,7 @@ def setting(tmp_path: Path) -> Setting:
 
 
 def call(run: Run, tool: str, *, cancelled: bool = False, **arguments: Any) -> Answer:
-    answer: Answer = drive(run.call(tool, arguments, lambda: cancelled))
+    answer: Answer = run.call(tool, arguments, lambda: cancelled)
     return answer
 
 

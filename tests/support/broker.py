@@ -13,18 +13,32 @@ import signal
 import socket
 import subprocess
 import sysconfig
+import threading
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import nats.errors
 from nats.aio.client import Client
 
 from memory_sidecar.backend.jetstream import context as nats_context
 
-__all__ = ["Broker", "Cluster", "add_bucket", "api", "connected", "eventually", "free_port", "put", "run_broker"]
+__all__ = [
+    "Broker",
+    "Cluster",
+    "Loop",
+    "add_bucket",
+    "api",
+    "connected",
+    "eventually",
+    "free_port",
+    "put",
+    "run_broker",
+]
+
+T = TypeVar("T")
 
 READY_SECONDS = 20.0
 
@@ -139,6 +153,32 @@ def run_broker(directory: Path, *, config: str = "", jetstream: bool = True, gre
         yield broker.start()
     finally:
         broker.kill()
+
+
+class Loop:
+    """An event loop on a thread of its own, as the product has one: for tests that are not async themselves."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever)
+
+    def __enter__(self) -> "Loop":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """What the coroutine returns, run on the loop."""
+        future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
 
 
 class Cluster:

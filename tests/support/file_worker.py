@@ -17,7 +17,6 @@ from tests.support.processes import drop_privileges
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-from memory_sidecar.backend.choose import run_to_end
 from memory_sidecar.backend.file import FileOptions, FileStore, open_file
 from memory_sidecar.store.contract import Store
 from memory_sidecar.store.errors import StoreError
@@ -47,7 +46,7 @@ def _store(directory: str, *, guard: bool = False) -> Store:
 
 
 def _call(tool: str, arguments: dict[str, Any], store: Store, scope: Scope) -> dict[str, Any]:
-    outcome = run_to_end(Catalog(enabled=True, read_only=False).call(tool, arguments, store, scope))
+    outcome = Catalog(enabled=True, read_only=False).call(tool, arguments, store, scope)
     assert outcome.structured is not None, outcome.error
     result: dict[str, Any] = outcome.structured
     return result
@@ -104,7 +103,7 @@ def fill(directory: str, line: str, me: str, workers: str, times: str) -> dict[s
     Line(line, int(me), int(workers)).wait()
     for number in range(int(times)):
         try:
-            run_to_end(store.create(f"of-{me}-{number}", "words", "text"))
+            store.create(f"of-{me}-{number}", "words", "text")
             results["created"] += 1
         except StoreError as error:
             results[error.code] += 1
@@ -130,7 +129,7 @@ def _attempts(store: Store, key: str) -> dict[str, str]:
     results = {}
     for name, call in calls.items():
         try:
-            results[name] = repr(run_to_end(call()))
+            results[name] = repr(call())
         except StoreError as error:
             results[name] = f"{error.code}: {error}"
     return results
@@ -161,7 +160,7 @@ def too_long(directory: str, size: str) -> dict[str, str]:
     store = FileStore(directory)
     for name, write in (("create", store.create), ("update", store.update)):
         try:
-            run_to_end(write("note" if name == "update" else "new", "words", "x" * 60_000))
+            write("note" if name == "update" else "new", "words", "x" * 60_000)
             results[name] = "stored"
         except StoreError as error:
             results[name] = f"{error.code}: {error}"

@@ -45,11 +45,11 @@ class MemoryStore:
     def info(self) -> Info:
         return Info("memory", "")
 
-    async def list(self) -> list[Item]:
+    def list(self) -> list[Item]:
         with self.shelf.lock:
             return [Item(key, _described(document)) for key, document in sorted(self.shelf.reach().items())]
 
-    async def read(self, key: str, *, scope: Scope | None = None) -> Entry:
+    def read(self, key: str, *, scope: Scope | None = None) -> Entry:
         validate_key(key)
         with self.shelf.lock:
             document = self.shelf.reach().get(key)
@@ -62,7 +62,7 @@ class MemoryStore:
             scope.grant(key, _revision(document), "read")
         return entry
 
-    async def create(self, key: str, description: str, content: str, *, scope: Scope | None = None) -> None:
+    def create(self, key: str, description: str, content: str, *, scope: Scope | None = None) -> None:
         document = serialize(validate_write(key, description, content), content)
         with self.shelf.lock:
             documents = self.shelf.reach()
@@ -73,7 +73,7 @@ class MemoryStore:
         if scope is not None:
             scope.grant(key, _revision(document), "created")
 
-    async def update(self, key: str, description: str, content: str, *, scope: Scope | None = None) -> None:
+    def update(self, key: str, description: str, content: str, *, scope: Scope | None = None) -> None:
         document = serialize(validate_write(key, description, content), content)
         with self.shelf.lock:
             documents = self.shelf.reach()
@@ -92,7 +92,7 @@ class MemoryStore:
         if scope is not None:
             scope.grant(key, _revision(document), "updated")
 
-    async def delete(self, key: str, *, scope: Scope | None = None) -> bool:
+    def delete(self, key: str, *, scope: Scope | None = None) -> bool:
         validate_key(key)
         with self.shelf.lock:
             documents = self.shelf.reach()

@@ -12,7 +12,6 @@ from jsonschema import Draft202012Validator
 from tests.support.memory_store import MemoryStore, Shelf
 
 from exposure_policy import TOOLS
-from memory_sidecar.backend.choose import run_to_end as run
 from memory_sidecar.store.contract import Item
 from memory_sidecar.store.rules import MAX_CONTENT_BYTES, MAX_ENTRIES
 from memory_sidecar.store.scope import Change, Scope
@@ -39,7 +38,7 @@ class Desk:
         self.answers: list[Outcome] = []
 
     def outcome(self, tool: str, arguments: object = None) -> Outcome:
-        answer: Outcome = run(self.catalog.call(tool, arguments, self.store, self.scope))
+        answer: Outcome = self.catalog.call(tool, arguments, self.store, self.scope)
         self.answers.append(answer)
         assert (answer.structured is None) is (answer.error is not None)
         if answer.structured is not None:
@@ -96,7 +95,7 @@ def test_a_withheld_tool_is_like_one_that_never_existed() -> None:
     assert said == {f"unknown tool; the tools are: {', '.join(READING)}"}
     assert desk.store.shelf.documents == {"key": b"text"}
     with pytest.raises(UnknownToolError, match="the tools are: none"):
-        run(Catalog(enabled=False, read_only=False).call("memory_list", {}, desk.store, desk.scope))
+        Catalog(enabled=False, read_only=False).call("memory_list", {}, desk.store, desk.scope)
 
 
 def test_read_only_speaks_of_no_change_anywhere() -> None:
@@ -106,7 +105,7 @@ def test_read_only_speaks_of_no_change_anywhere() -> None:
     desk.outcome("memory_list", {"x": 1})
     for arguments in ({}, {"key": 1}, {"key": ".."}, {"key": "none"}, {"key": "broken"}, {"key": "key"}, {"k": 1}, []):
         desk.outcome("memory_read", arguments)
-    texts = [json.dumps(desk.catalog.definitions()), instructions(run(desk.store.list()), read_only=True)]
+    texts = [json.dumps(desk.catalog.definitions()), instructions(desk.store.list(), read_only=True)]
     texts += [instructions([], read_only=True), instructions(None, read_only=True)]
     texts += [answer.error or json.dumps(answer.structured) for answer in desk.answers]
     for text in texts:
@@ -361,4 +360,4 @@ def test_any_calls_are_answered_as_the_schemas_say(calls: list[tuple[str, Any]],
         if answer.structured is not None:
             # What is served fits the schema; the other way round the store has the last word.
             assert Draft202012Validator(definition["inputSchema"]).is_valid(arguments or {})
-    assert all(isinstance(item, Item) for item in run(desk.store.list()))
+    assert all(isinstance(item, Item) for item in desk.store.list())

@@ -1,6 +1,6 @@
 """Which backend a configuration means, and how to open it. A backend's module is imported only when chosen."""
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from ..config import Config
@@ -9,7 +9,7 @@ from ..store.errors import KeyNotFoundError, UnreadableError
 from ..system import files
 from .opened import BackendError, Opened
 
-__all__ = ["BACKENDS", "DEFAULT_BACKEND", "Running", "backend_of", "check", "describe", "open_backend", "run_to_end"]
+__all__ = ["BACKENDS", "DEFAULT_BACKEND", "Running", "backend_of", "check", "describe", "open_backend"]
 
 BACKENDS: Final = ("file", "jetstream")
 DEFAULT_BACKEND: Final = "file"
@@ -18,13 +18,12 @@ DEFAULT_BACKEND: Final = "file"
 class Running(NamedTuple):
     """An open backend, how to use it from a thread, and which rights the process must keep for it.
 
-    `drive` runs one of the store's coroutines to its end and may be called from any thread, after `begin`. `begin`
-    starts what threads the backend needs; it is called once, after the process has given up its other rights. `close`
-    releases what the backend needed, within a few seconds, whatever state it is in.
+    `begin` starts what threads the backend needs; it is called once, before the store is first used and after the
+    process has given up its other rights. From then on any thread may call the store. `close` releases what the backend
+    needed, within a few seconds, whatever state it is in.
     """
 
     opened: Opened
-    drive: Callable[[Coroutine[Any, Any, Any]], Any]
     begin: Callable[[], None]
     close: Callable[[], None]
     directories: tuple[str, ...] = ()
@@ -88,23 +87,13 @@ def check(config: Config, identity: str, base: str | None) -> tuple[dict[str, An
         raise BackendError(str(error)) from error
 
 
-def run_to_end(coroutine: Coroutine[Any, Any, Any]) -> Any:
-    """Run a coroutine that never waits for an event loop, as those of the file backend do."""
-    try:
-        coroutine.send(None)
-    except StopIteration as end:
-        return end.value
-    coroutine.close()
-    raise RuntimeError("this store needs an event loop")
-
-
 def _open_file(config: Config, identity: str, base: str | None, read_only: bool, _locked: bool) -> Running:
     from .file import FileOptions, open_file, resolve_directory
 
     options = decode_options(FileOptions, config.memory.options, "harness.memory.options")
     opened = open_file(options, identity, base, read_only=read_only)
     written = () if read_only else (resolve_directory(options, identity, base),)
-    return Running(opened, run_to_end, _nothing, _nothing, written)
+    return Running(opened, _nothing, _nothing, written)
 
 
 def _nothing() -> None:
@@ -135,7 +124,7 @@ def _open_jetstream(config: Config, identity: str, _base: str | None, _read_only
     broker = BrokerThread(
         lambda: open_jetstream(options, identity=identity, context=config.nats_context, locked=locked)
     )
-    return Running(broker.opened, run_to_end, broker.begin, broker.close, ports=broker.ports)
+    return Running(broker.opened, broker.begin, broker.close, ports=broker.ports)
 
 
 def _describe_jetstream(config: Config, identity: str | None, _base: str | None) -> dict[str, Any]:
@@ -167,11 +156,11 @@ def _check_file(config: Config, identity: str, base: str | None) -> tuple[dict[s
         what = "read" if config.memory.read_only else "read and write"
         return {}, [f"{directory} is not a directory that this user can {what}; mend that, or set directory"]
     store = FileStore(directory)
-    items = run_to_end(store.list())
+    items = store.list()
     unreadable = 0
     for item in items:
         try:
-            run_to_end(store.read(item.key))
+            store.read(item.key)
         except UnreadableError:
             unreadable += 1
         except KeyNotFoundError:

@@ -114,7 +114,7 @@ class FileStore:
     def info(self) -> Info:
         return Info("file", "")
 
-    async def list(self) -> list[Item]:
+    def list(self) -> list[Item]:
         with self._directory() as directory:
             # Built anew each time, so that deleted notes leave it; swapped whole, so that threads may race.
             seen: dict[str, tuple[_Stamp, str]] = {}
@@ -162,7 +162,7 @@ class FileStore:
             seen[name] = (_stamp(status), description)
         return description
 
-    async def read(self, key: str, *, scope: Scope | None = None) -> Entry:
+    def read(self, key: str, *, scope: Scope | None = None) -> Entry:
         validate_key(key)
         with self._directory() as directory:
             document = _stored(directory, key + _SUFFIX)
@@ -175,7 +175,7 @@ class FileStore:
             scope.grant(key, _revision(document), "read")
         return entry
 
-    async def create(self, key: str, description: str, content: str, *, scope: Scope | None = None) -> None:
+    def create(self, key: str, description: str, content: str, *, scope: Scope | None = None) -> None:
         document = serialize(validate_write(key, description, content), content)
         name = key + _SUFFIX
         with self._directory() as directory:
@@ -192,7 +192,7 @@ class FileStore:
         if scope is not None:
             scope.grant(key, _revision(document), "created")
 
-    async def update(self, key: str, description: str, content: str, *, scope: Scope | None = None) -> None:
+    def update(self, key: str, description: str, content: str, *, scope: Scope | None = None) -> None:
         document = serialize(validate_write(key, description, content), content)
         name = key + _SUFFIX
         with self._directory() as directory:
@@ -205,7 +205,7 @@ class FileStore:
         if scope is not None:
             scope.grant(key, _revision(document), "updated")
 
-    async def delete(self, key: str, *, scope: Scope | None = None) -> bool:
+    def delete(self, key: str, *, scope: Scope | None = None) -> bool:
         validate_key(key)
         name = key + _SUFFIX
         with self._directory() as directory:
@@ -221,7 +221,7 @@ class FileStore:
             scope.drop(key, "stale")
         return document is not None
 
-    async def delete_revision(self, key: str, revision: str) -> bool:
+    def delete_revision(self, key: str, revision: str) -> bool:
         validate_key(key)
         name = key + _SUFFIX
         with self._directory() as directory:

@@ -2,8 +2,8 @@
 
     sys.exit(serve_harness({"identity": "me"}, Injected(MyStore(), ports=(6379,))))
 
-The store keeps the contract of `store.contract` (the suite in tests/contract checks it). Its coroutines run on one
-asyncio loop, on a thread that starts after the process has given up all rights but those named here.
+The store keeps the contract of `store.contract` (the suite in tests/contract checks it). It is called from several
+threads, once the process has given up all rights but those named here.
 """
 
 import json
@@ -12,9 +12,7 @@ from typing import NamedTuple
 from ..config import Config
 from ..store.contract import Store
 from ..system.digest import digest
-from .choose import Running, run_to_end
-from .jetstream.bucket import Connected
-from .jetstream.thread import BrokerThread
+from .choose import Running
 from .opened import BackendError, Opened
 
 __all__ = ["Injected", "open_injected"]
@@ -45,12 +43,8 @@ def open_injected(injected: Injected, config: Config) -> Running:
             "name that one, or leave backend out"
         )
     opened = Opened(injected.store, "injected:" + digest(json.dumps(info).encode()))
+    return Running(opened, _nothing, _nothing, injected.directories, injected.ports)
 
-    async def nothing() -> None:
-        """The store's owner closes what it opened."""
 
-    async def connected() -> Connected:
-        return Connected(opened, nothing, injected.ports or ())
-
-    thread = BrokerThread(connected)
-    return Running(thread.opened, run_to_end, thread.begin, thread.close, injected.directories, injected.ports)
+def _nothing() -> None:
+    """The store's owner opens and closes what it needs."""

@@ -122,7 +122,7 @@ class Run:
             self._journal.start([self._snapshot()] if keys else [])
         self._before = None
 
-    async def instructions(self, served: "Served | None" = None) -> str:
+    def instructions(self, served: "Served | None" = None) -> str:
         """The system text: the note, and the index unless the operator turned it off. Grants no authority.
 
         That the index was shown is journaled, once the run has a journal.
@@ -130,12 +130,12 @@ class Run:
         catalog = self._setting.catalog
         if not catalog.enabled:
             return ""
-        items = await self._store(served).list() if self._setting.with_index else None
+        items = self._store(served).list() if self._setting.with_index else None
         if items:
             self._record([records.listed("index", len(items))])
         return instructions(items, read_only=catalog.read_only)
 
-    async def call(
+    def call(
         self,
         tool: str,
         arguments: object,
@@ -151,7 +151,7 @@ class Run:
         """
         listed: list[Record] = []
         try:
-            outcome = await self._setting.catalog.call(tool, arguments, self._store(served), self._scope)
+            outcome = self._setting.catalog.call(tool, arguments, self._store(served), self._scope)
             if outcome.listed:
                 listed = [records.listed("memory_list", outcome.listed)]
         finally:

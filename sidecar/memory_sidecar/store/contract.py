@@ -50,7 +50,7 @@ class Store(Protocol):
         """The backend's name and location. Never fails, never does I/O."""
         ...
 
-    async def list(self) -> list[Item]:
+    def list(self) -> list[Item]:
         """Every entry, sorted by key; complete, or an error. Grants no authority.
 
         An entry that exists but cannot be read is listed with the description `(unreadable)` and hides
@@ -61,7 +61,7 @@ class Store(Protocol):
         """
         ...
 
-    async def read(self, key: str, *, scope: Scope | None = None) -> Entry:
+    def read(self, key: str, *, scope: Scope | None = None) -> Entry:
         """The entry under `key`. Records its revision in `scope`: the only way to earn authority by looking.
 
         Raises:
@@ -72,7 +72,7 @@ class Store(Protocol):
         """
         ...
 
-    async def create(self, key: str, description: str, content: str, *, scope: Scope | None = None) -> None:
+    def create(self, key: str, description: str, content: str, *, scope: Scope | None = None) -> None:
         """Store a new entry. Of any number of concurrent creates of one key, one succeeds.
 
         Grants authority over the key: the caller just wrote that value.
@@ -86,7 +86,7 @@ class Store(Protocol):
         """
         ...
 
-    async def update(self, key: str, description: str, content: str, *, scope: Scope | None = None) -> None:
+    def update(self, key: str, description: str, content: str, *, scope: Scope | None = None) -> None:
         """Replace what `key` holds. Grants authority over the new value.
 
         Where the backend requires read before update, it replaces only the very revision that `scope`
@@ -103,7 +103,7 @@ class Store(Protocol):
         """
         ...
 
-    async def delete(self, key: str, *, scope: Scope | None = None) -> bool:
+    def delete(self, key: str, *, scope: Scope | None = None) -> bool:
         """Remove the entry. True exactly when this call removed one, whose revision `scope` then records; it
         forgets the key either way.
 
@@ -119,7 +119,7 @@ class Store(Protocol):
 class Removing(Protocol):
     """What a store may offer an operator beyond the six methods, which serve a model."""
 
-    async def delete_revision(self, key: str, revision: str) -> bool:
+    def delete_revision(self, key: str, revision: str) -> bool:
         """Remove the entry only while it is at `revision`, as `read` recorded it; True exactly when this call did.
 
         Whoever keeps a copy before removing needs it: a plain `delete` would also remove what was written since.

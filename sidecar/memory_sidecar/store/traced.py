@@ -25,31 +25,31 @@ class TracedStore:
     def info(self) -> Info:
         return self._store.info()
 
-    async def list(self) -> list[Item]:
+    def list(self) -> list[Item]:
         with self._told("list") as operation:
-            items = await self._store.list()
+            items = self._store.list()
             operation.count(len(items))
             return items
 
-    async def read(self, key: str, *, scope: Scope | None = None) -> Entry:
+    def read(self, key: str, *, scope: Scope | None = None) -> Entry:
         with self._told("read") as operation:
-            entry = await self._store.read(key, scope=scope)
+            entry = self._store.read(key, scope=scope)
             operation.count(1)
             return entry
 
-    async def create(self, key: str, description: str, content: str, *, scope: Scope | None = None) -> None:
+    def create(self, key: str, description: str, content: str, *, scope: Scope | None = None) -> None:
         with self._told("create") as operation:
-            await self._store.create(key, description, content, scope=scope)
+            self._store.create(key, description, content, scope=scope)
             operation.count(1)
 
-    async def update(self, key: str, description: str, content: str, *, scope: Scope | None = None) -> None:
+    def update(self, key: str, description: str, content: str, *, scope: Scope | None = None) -> None:
         with self._told("update") as operation:
-            await self._store.update(key, description, content, scope=scope)
+            self._store.update(key, description, content, scope=scope)
             operation.count(1)
 
-    async def delete(self, key: str, *, scope: Scope | None = None) -> bool:
+    def delete(self, key: str, *, scope: Scope | None = None) -> bool:
         with self._told("delete") as operation:
-            deleted = await self._store.delete(key, scope=scope)
+            deleted = self._store.delete(key, scope=scope)
             operation.count(int(deleted))
             return deleted
 

@@ -58,7 +58,7 @@ class Catalog:
         """What `tools/list` answers."""
         return [tool.definition(read_only=self.read_only) for tool in self._tools.values()]
 
-    async def call(self, name: str, arguments: object, store: Store, scope: Scope) -> Outcome:
+    def call(self, name: str, arguments: object, store: Store, scope: Scope) -> Outcome:
         """Serve one call. A store's refusal becomes an error the model can act on.
 
         Raises:
@@ -75,7 +75,7 @@ class Catalog:
         if problem is not None:
             return Outcome(error=problem, code=InvalidError.code)
         try:
-            return await tool.handle(arguments, store, scope)
+            return tool.handle(arguments, store, scope)
         except StoreError as error:
             return Outcome(error=str(error), code=error.code, cause=error)
 

@@ -8,9 +8,9 @@ from .tool import KEY, RESULT_KEY, Arguments, Outcome, Tool
 __all__ = ["TOOL"]
 
 
-async def _handle(arguments: Arguments, store: Store, scope: Scope) -> Outcome:
+def _handle(arguments: Arguments, store: Store, scope: Scope) -> Outcome:
     key = arguments["key"]
-    deleted = await store.delete(key, scope=scope)
+    deleted = store.delete(key, scope=scope)
     return Outcome({"deleted": deleted, "key": key}, code="ok" if deleted else KeyNotFoundError.code)
 
 

@@ -8,8 +8,8 @@ from .tool import RESULT_KEY, Arguments, Outcome, Tool
 __all__ = ["TOOL"]
 
 
-async def _handle(_arguments: Arguments, store: Store, _scope: Scope) -> Outcome:
-    items = await store.list()
+def _handle(_arguments: Arguments, store: Store, _scope: Scope) -> Outcome:
+    items = store.list()
     shown = [{"key": item.key, "description": neutralise(item.description)} for item in items]
     return Outcome({"memories": shown}, listed=len(items))
 

@@ -9,10 +9,10 @@ from .tool import KEY, RESULT_KEY, Arguments, Outcome, Tool
 __all__ = ["TOOL"]
 
 
-async def _handle(arguments: Arguments, store: Store, scope: Scope) -> Outcome:
+def _handle(arguments: Arguments, store: Store, scope: Scope) -> Outcome:
     key = arguments["key"]
     try:
-        entry = await store.read(key, scope=scope)
+        entry = store.read(key, scope=scope)
     except (KeyNotFoundError, UnreadableError) as refusal:
         return Outcome({"found": False, "key": key, "reason": str(refusal)}, code=refusal.code, cause=refusal)
     return Outcome({"found": True, "key": key, "description": neutralise(entry.description), "content": entry.content})

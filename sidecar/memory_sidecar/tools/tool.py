@@ -1,6 +1,6 @@
 """What a tool is: its definition in MCP's terms, and the function that serves a call."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from ..store.contract import Store
@@ -27,7 +27,7 @@ class Outcome(NamedTuple):
     listed: int = 0
 
 
-Handler = Callable[[Arguments, Store, Scope], Awaitable[Outcome]]
+Handler = Callable[[Arguments, Store, Scope], Outcome]
 
 
 class Tool(NamedTuple):

@@ -10,24 +10,24 @@ from .tool import KEY, RESULT_KEY, Arguments, Outcome, Tool
 __all__ = ["TOOL"]
 
 
-async def _handle(arguments: Arguments, store: Store, scope: Scope) -> Outcome:
+def _handle(arguments: Arguments, store: Store, scope: Scope) -> Outcome:
     key = arguments["key"]
     write = store.update if arguments.get("overwrite", False) else store.create
     try:
-        await write(key, arguments["description"], arguments["content"], scope=scope)
+        write(key, arguments["description"], arguments["content"], scope=scope)
     except KeyExistsError:
-        return _refused(key, "exists", await _why_exists(store, key, scope))
+        return _refused(key, "exists", _why_exists(store, key, scope))
     except StaleError as refusal:
-        return _refused(key, refusal.reason, await _why_stale(store, key, refusal.reason))
+        return _refused(key, refusal.reason, _why_stale(store, key, refusal.reason))
     return Outcome({"written": True, "key": key})
 
 
-async def _why_exists(store: Store, key: str, scope: Scope) -> str:
+def _why_exists(store: Store, key: str, scope: Scope) -> str:
     # Read with a scope of its own: the model sees the description, not the content, so it earns no authority. That it
     # saw it, and of which revision, is for the ledger.
     looked = Scope()
     try:
-        entry = await store.read(key, scope=looked)
+        entry = store.read(key, scope=looked)
     except KeyNotFoundError:
         return "This key held a memory a moment ago and is free now. Call memory_write again."
     except StoreError as error:
@@ -42,10 +42,10 @@ async def _why_exists(store: Store, key: str, scope: Scope) -> str:
     )
 
 
-async def _why_stale(store: Store, key: str, reason: str) -> str:
+def _why_stale(store: Store, key: str, reason: str) -> str:
     changed = reason == "changed"
     try:
-        await store.read(key)
+        store.read(key)
     except KeyNotFoundError:
         gone = "Nothing is stored under this key any more." if changed else "Nothing is stored under this key."
         return f"{gone} To create it, call memory_write without overwrite."

@@ -14,7 +14,7 @@ import signal
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from contextlib import suppress
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -66,13 +66,12 @@ _FAILURES: Final = (UnavailableError.code, OutcomeUnknownError.code, UnreadableE
 class Service(NamedTuple):
     """What a started process serves, made by `assemble`.
 
-    `drive` runs a store's coroutine to its end on the calling thread's behalf. `run` is the id of the default
-    run, `named` whether the operator chose it: then it is opened at the handshake, else when it is first used.
+    `run` is the id of the default run, `named` whether the operator chose it: then it is opened at the handshake, else
+    when it is first used.
     `close` releases the backend's connection, within a few seconds. `telemetry` is None unless it is configured.
     """
 
     setting: Setting
-    drive: Callable[[Coroutine[Any, Any, Any]], Any]
     run: str
     named: bool
     close: Callable[[], None]
@@ -416,7 +415,7 @@ class _Session:
         if service.named:
             lane.run.open()
             self._has_opened(lane, lane.run)
-        text = service.drive(lane.run.instructions(call.served))
+        text = lane.run.instructions(call.served)
         return {"instructions": text, "_meta": self._meta(lane.run)}
 
     def _ping(self, _call: _Call, _lane: _Lane) -> dict[str, Any]:
@@ -437,7 +436,7 @@ class _Session:
             raise m.Error(m.INVALID_PARAMS, "tools/call needs the name of a tool")
         arguments = call.request.params.get("arguments")
         try:
-            answer = self._started.drive(run.call(name, arguments, lambda: call.cancelled, call.served))
+            answer = run.call(name, arguments, lambda: call.cancelled, call.served)
         except UnknownToolError as error:
             raise m.Error(m.INVALID_PARAMS, str(error)) from error
         call.code = answer.outcome.code
@@ -464,7 +463,7 @@ class _Session:
             run.open(resume, _handed(params.get("scope")))
             lane.run = run
             self._has_opened(lane, run)
-            text = self._started.drive(run.instructions(call.served))
+            text = run.instructions(call.served)
         except BaseException as error:
             if lane.opened:
                 run.end("suspended")

@@ -59,15 +59,15 @@ def running(others: set[threading.Thread], broker: Broker) -> Iterator[Running]:
 
 
 def test_it_is_opened_without_a_thread_and_used_from_many(running: Running) -> None:
-    store, drive = running.opened.store, running.drive
-    drive(store.create("n", "a number", "0"))
+    store = running.opened.store
+    store.create("n", "a number", "0")
 
     def count(_: int) -> int:
         scope, done = Scope(), 0
         while done < 10:
-            number = int(drive(store.read("n", scope=scope)).content)
+            number = int(store.read("n", scope=scope).content)
             try:
-                drive(store.update("n", "a number", str(number + 1), scope=scope))
+                store.update("n", "a number", str(number + 1), scope=scope)
                 done += 1
             except StoreError:
                 pass
@@ -75,16 +75,16 @@ def test_it_is_opened_without_a_thread_and_used_from_many(running: Running) -> N
 
     with ThreadPoolExecutor(8) as threads:
         assert sum(threads.map(count, range(8))) == 80
-    assert drive(store.read("n")).content == "80"
+    assert store.read("n").content == "80"
 
 
 def test_closing_ends_everything_even_a_call_under_way(
     others: set[threading.Thread], running: Running, broker: Broker
 ) -> None:
-    store, drive = running.opened.store, running.drive
-    drive(store.create("k", "d", "c"))
+    store = running.opened.store
+    store.create("k", "d", "c")
     with broker.frozen(), ThreadPoolExecutor(1) as thread:
-        waiting = thread.submit(lambda: drive(store.update("k", "d", "x", scope=Scope({"k": f"1@{'x' * 22}"}))))
+        waiting = thread.submit(lambda: store.update("k", "d", "x", scope=Scope({"k": f"1@{'x' * 22}"})))
         time.sleep(0.2)
         start = time.monotonic()
         running.close()
@@ -93,7 +93,7 @@ def test_closing_ends_everything_even_a_call_under_way(
         assert time.monotonic() - start < 4
     running.close()
     with pytest.raises(UnavailableError):
-        drive(store.read("k"))
+        store.read("k")
     assert set(threading.enumerate()) <= others
 
 

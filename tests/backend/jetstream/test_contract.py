@@ -3,15 +3,16 @@
 What a cluster changes, its conflicts and its lagging members, is in test_jetstream_cluster.py and in every run.
 """
 
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AsyncExitStack
 
 import pytest
 from nats.aio.client import Client
 from tests.contract.suite import BlindContract, GuardedContract, Subject
-from tests.support.broker import Cluster, add_bucket, api, connected, delete_bucket, put, run_broker
+from tests.support.broker import Cluster, Loop, add_bucket, api, connected, delete_bucket, put, run_broker
 
 from memory_sidecar.backend.jetstream.bucket import JetStreamOptions, bind
+from memory_sidecar.backend.jetstream.thread import _Calls
 from memory_sidecar.store.contract import Store
 from memory_sidecar.store.document import serialize
 
@@ -19,41 +20,38 @@ from memory_sidecar.store.document import serialize
 class _Bucket(Subject):
     backend = "jetstream"
 
-    def __init__(self, urls: list[str], replicas: int, *, blind: bool) -> None:
+    def __init__(self, urls: list[str], replicas: int, loop: Loop, *, blind: bool) -> None:
         self._urls = urls
         self._replicas = replicas
         self._blind = blind
+        self._loop = loop
         self._connections = AsyncExitStack()
         self._opened = 0
-        self._nc: Client
-        self._bucket = ""
+        self._nc = self._connect()
+        self._bucket = loop.run(add_bucket(self._nc, num_replicas=self._replicas, max_msg_size=-1))
 
-    async def __aenter__(self) -> "_Bucket":
-        self._nc = await self._connections.enter_async_context(connected(*self._urls))
-        self._bucket = await add_bucket(self._nc, num_replicas=self._replicas, max_msg_size=-1)
-        return self
+    def close(self) -> None:
+        self._loop.run(delete_bucket(self._nc, self._bucket))
+        self._loop.run(self._connections.aclose())
 
-    async def __aexit__(self, *_: object) -> None:
-        await delete_bucket(self._nc, self._bucket)
-        await self._connections.aclose()
-
-    async def open(self) -> Store:
+    def open(self) -> Store:
         # Each with a connection of its own, on a cluster to another member.
         self._opened += 1
-        nc = await self._connections.enter_async_context(connected(self._urls[self._opened % len(self._urls)]))
-        return await self._bind(nc, self._bucket)
+        return self._bind(self._connect(self._urls[self._opened % len(self._urls)]), self._bucket)
 
-    async def unreachable(self) -> Store:
-        nc = await self._connections.enter_async_context(connected(*self._urls))
-        gone = await add_bucket(self._nc, num_replicas=self._replicas)
-        store = await self._bind(nc, gone)
-        await delete_bucket(self._nc, gone)
+    def unreachable(self) -> Store:
+        gone = self._loop.run(add_bucket(self._nc, num_replicas=self._replicas))
+        store = self._bind(self._connect(), gone)
+        self._loop.run(delete_bucket(self._nc, gone))
         return store
 
-    async def plant(self, key: str, document: bytes) -> None:
-        await put(self._nc, self._bucket, f"agent.{key}", document)
+    def plant(self, key: str, document: bytes) -> None:
+        self._loop.run(put(self._nc, self._bucket, f"agent.{key}", document))
 
-    async def stored(self) -> Mapping[str, bytes]:
+    def stored(self) -> Mapping[str, bytes]:
+        return self._loop.run(self._stored())
+
+    async def _stored(self) -> Mapping[str, bytes]:
         root = f"$KV.{self._bucket}.agent."
         info = await api(self._nc, f"STREAM.INFO.KV_{self._bucket}", {"subjects_filter": root + ">"})
         found = {}
@@ -63,17 +61,29 @@ class _Bucket(Subject):
                 found[subject.removeprefix(root)] = message.data or b""
         return found
 
-    async def fill(self, count: int) -> None:
+    def fill(self, count: int) -> None:
+        self._loop.run(self._fill(count - 1))
+        # On one connection in order: once the last is acknowledged, so are all.
+        self.plant(f"fill-{count - 1:04}", serialize("one of many", "small"))
+
+    async def _fill(self, count: int) -> None:
         document = serialize("one of many", "small")
-        for number in range(count - 1):
+        for number in range(count):
             await self._nc.publish(f"$KV.{self._bucket}.agent.fill-{number:04}", document)
         await self._nc.flush()
-        # On one connection in order: once the last is acknowledged, so are all.
-        await self.plant(f"fill-{count - 1:04}", document)
 
-    async def _bind(self, nc: Client, bucket: str) -> Store:
+    def _connect(self, *urls: str) -> Client:
+        return self._loop.run(self._connections.enter_async_context(connected(*(urls or self._urls))))
+
+    def _bind(self, nc: Client, bucket: str) -> Store:
         options = JetStreamOptions(bucket, no_require_read_before_update=self._blind)
-        return (await bind(nc, options, identity="agent")).store
+        return _Calls(self._loop.run(bind(nc, options, identity="agent")).store, self._loop.run)
+
+
+@pytest.fixture(scope="module")
+def loop() -> Iterator[Loop]:
+    with Loop() as running:
+        yield running
 
 
 @pytest.fixture(scope="module")
@@ -93,20 +103,18 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
 
 class _OnOneServer:
     @pytest.fixture
-    def anyio_backend(self) -> str:
-        return "asyncio"
+    def subject(self, server: list[str], loop: Loop, blind: bool) -> Iterator[Subject]:
+        bucket = _Bucket(server, 1, loop, blind=blind)
+        yield bucket
+        bucket.close()
 
+
+class _OnACluster:
     @pytest.fixture
-    async def subject(self, server: list[str], blind: bool) -> AsyncIterator[Subject]:
-        async with _Bucket(server, 1, blind=blind) as bucket:
-            yield bucket
-
-
-class _OnACluster(_OnOneServer):
-    @pytest.fixture
-    async def subject(self, cluster: list[str], blind: bool) -> AsyncIterator[Subject]:
-        async with _Bucket(cluster, 3, blind=blind) as bucket:
-            yield bucket
+    def subject(self, cluster: list[str], loop: Loop, blind: bool) -> Iterator[Subject]:
+        bucket = _Bucket(cluster, 3, loop, blind=blind)
+        yield bucket
+        bucket.close()
 
 
 class _Guarded:

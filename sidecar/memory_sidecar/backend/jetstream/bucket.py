@@ -117,7 +117,7 @@ async def bind(
     info = await _bind_info(api, bucket, context_name)
     for refusal in refusals(bucket, info.config, context_name):
         raise BackendError(refusal)
-    store = JetStreamStore(
+    store: Any = JetStreamStore(
         api,
         bucket,
         prefix,

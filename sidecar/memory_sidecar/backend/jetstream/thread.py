@@ -9,9 +9,9 @@ import asyncio
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError, ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from ...store.contract import Entry, Info, Item, Removing, Store
+from ...store.contract import Entry, Info, Item
 from ...store.errors import UnavailableError
 from ..opened import Opened
 
@@ -49,7 +49,7 @@ class BrokerThread:
         finally:
             lookups.shutdown(wait=True)
         self.opened: Opened = Opened(_Calls(opened.store, self.run), opened.fingerprint)
-        """The store, whose coroutines never suspend: they block the calling thread."""
+        """The store; a call blocks the thread that makes it."""
 
     def begin(self) -> None:
         """Start the thread."""
@@ -109,33 +109,34 @@ class BrokerThread:
 class _Calls:
     """The `Store` that hands every call to the loop's thread and waits there where it was called."""
 
-    def __init__(self, store: Store, run: Callable[[Coroutine[Any, Any, Any]], Any]) -> None:
+    def __init__(self, store: Any, run: Callable[[Coroutine[Any, Any, Any]], Any]) -> None:
         self._store = store
         self._run = run
 
     def info(self) -> Info:
-        return self._store.info()
+        info: Info = self._store.info()
+        return info
 
-    async def list(self) -> list[Item]:
+    def list(self) -> list[Item]:
         items: list[Item] = self._run(self._store.list())
         return items
 
-    async def read(self, key: str, *, scope: "Scope | None" = None) -> Entry:
+    def read(self, key: str, *, scope: "Scope | None" = None) -> Entry:
         entry: Entry = self._run(self._store.read(key, scope=scope))
         return entry
 
-    async def create(self, key: str, description: str, content: str, *, scope: "Scope | None" = None) -> None:
+    def create(self, key: str, description: str, content: str, *, scope: "Scope | None" = None) -> None:
         self._run(self._store.create(key, description, content, scope=scope))
 
-    async def update(self, key: str, description: str, content: str, *, scope: "Scope | None" = None) -> None:
+    def update(self, key: str, description: str, content: str, *, scope: "Scope | None" = None) -> None:
         self._run(self._store.update(key, description, content, scope=scope))
 
-    async def delete(self, key: str, *, scope: "Scope | None" = None) -> bool:
+    def delete(self, key: str, *, scope: "Scope | None" = None) -> bool:
         existed: bool = self._run(self._store.delete(key, scope=scope))
         return existed
 
-    async def delete_revision(self, key: str, revision: str) -> bool:
-        removed: bool = self._run(cast("Removing", self._store).delete_revision(key, revision))
+    def delete_revision(self, key: str, revision: str) -> bool:
+        removed: bool = self._run(self._store.delete_revision(key, revision))
         return removed
 
 

@@ -5,12 +5,12 @@ directory. Whether memory is enabled does not matter here: a memory that was swi
 """
 
 import os
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar
 
 from ...assemble import Arguments, settle
-from ...backend.choose import backend_of, describe, open_backend, run_to_end
+from ...backend.choose import backend_of, describe, open_backend
 from ...config import Config
 from ...exits import EX_CONFIG
 from ...store.contract import Entry, Info, Item, Store
@@ -21,12 +21,13 @@ from ..shared.remedy import command
 
 __all__ = ["Memory", "opened"]
 
+T = TypeVar("T")
+
 
 class Memory(NamedTuple):
     """An open memory, for use on one thread."""
 
     store: Store
-    drive: Callable[[Coroutine[Any, Any, Any]], Any]
     fingerprint: str
     identity: str | None
     backend: str
@@ -34,14 +35,22 @@ class Memory(NamedTuple):
     """Where the notes' files are, with the file backend."""
     unused: str = ""
     """Why models cannot use, or not change, what is written into it; "" if they can."""
+    doctor: str = ""
+    """The command that looks for the cause when the store cannot be used."""
+
+    def ask(self, call: Callable[[], T]) -> T:
+        """The answer of `call`, which uses the store. An error names the command that looks for its cause."""
+        try:
+            return call()
+        except UnavailableError as error:
+            error.remedy = error.remedy or f"{error}\n{self.doctor} looks for the cause"
+            raise
 
     def list(self) -> list[Item]:
-        found: list[Item] = self.drive(self.store.list())
-        return found
+        return self.ask(self.store.list)
 
     def read(self, key: str, scope: Scope | None = None) -> Entry:
-        found: Entry = self.drive(self.store.read(key, scope=scope))
-        return found
+        return self.ask(lambda: self.store.read(key, scope=scope))
 
 
 @contextmanager
@@ -70,7 +79,7 @@ def opened(arguments: Arguments, *, write: bool = False, make: bool = False, emp
         unused = "note: its configuration has it read_only, so runs read it and cannot change it"
     if directory is not None and not make and not os.path.lexists(directory):
         if empty:
-            yield Memory(_Nothing(), run_to_end, "none", identity, backend, directory, unused)
+            yield Memory(_Nothing(), "none", identity, backend, directory, unused)
             return
         raise Failure(
             f"there is no memory at {directory}; check --identity, --store-dir and --config, or start its harness once",
@@ -78,17 +87,11 @@ def opened(arguments: Arguments, *, write: bool = False, make: bool = False, emp
         )
     running = open_backend(config, identity or "", arguments.store_dir, read_only=not write)
     running.begin()
-
-    def drive(coroutine: Coroutine[Any, Any, Any]) -> Any:
-        try:
-            return running.drive(coroutine)
-        except UnavailableError as error:
-            error.remedy = error.remedy or f"{error}\n{command(arguments._asdict(), 'doctor')} looks for the cause"
-            raise
+    doctor = command(arguments._asdict(), "doctor")
 
     try:
         made = running.opened
-        yield Memory(made.store, drive, made.fingerprint, identity, backend, directory, unused)
+        yield Memory(made.store, made.fingerprint, identity, backend, directory, unused, doctor)
     finally:
         running.close()
 
@@ -109,19 +112,19 @@ class _Nothing:
     def info(self) -> Info:
         return Info("none", "")
 
-    async def list(self) -> list[Item]:
+    def list(self) -> list[Item]:
         return []
 
-    async def read(self, key: str, *, scope: Scope | None = None) -> Entry:  # noqa: ARG002
+    def read(self, key: str, *, scope: Scope | None = None) -> Entry:  # noqa: ARG002
         raise KeyNotFoundError
 
-    async def create(self, key: str, description: str, content: str, *, scope: Scope | None = None) -> None:  # noqa: ARG002
+    def create(self, key: str, description: str, content: str, *, scope: Scope | None = None) -> None:  # noqa: ARG002
         raise _not_made()
 
-    async def update(self, key: str, description: str, content: str, *, scope: Scope | None = None) -> None:  # noqa: ARG002
+    def update(self, key: str, description: str, content: str, *, scope: Scope | None = None) -> None:  # noqa: ARG002
         raise _not_made()
 
-    async def delete(self, key: str, *, scope: Scope | None = None) -> bool:  # noqa: ARG002
+    def delete(self, key: str, *, scope: Scope | None = None) -> bool:  # noqa: ARG002
         raise _not_made()
 
 

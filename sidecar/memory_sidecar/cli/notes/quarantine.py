@@ -200,7 +200,7 @@ def _keep(memory: Memory, note: Note, revision: str, reason: str, directory: str
 
 def _remove(memory: Memory, key: str, revision: str) -> bool:
     # Every backend that can be configured offers it.
-    return bool(memory.drive(cast("Removing", memory.store).delete_revision(key, revision)))
+    return memory.ask(lambda: cast("Removing", memory.store).delete_revision(key, revision))
 
 
 # --- out -------------------------------------------------------------------------------------------------------

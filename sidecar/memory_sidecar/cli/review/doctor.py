@@ -201,11 +201,11 @@ def _notes(running: Running, name: str, directory: str | None, options: Mapping[
     unreadable: list[str] = []
     try:
         store = running.opened.store
-        items = running.drive(store.list())
+        items = store.list()
         for item in items:
             # A listing doesn't look at bodies, so each note is read, as a model would.
             try:
-                running.drive(store.read(item.key))
+                store.read(item.key)
             except KeyNotFoundError:
                 pass  # deleted since it was listed
             except UnreadableError as error:
