@@ -10,7 +10,7 @@ BENCH := .venv-bench
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help demo test test-long faults fuzz soak mutants bench bench-quick lint format lock clean
+.PHONY: help demo test test-long faults fuzz soak mutants bench bench-quick lint format schema lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -51,6 +51,9 @@ lint: $(VENV)/.dev ## lint, types and layers alone
 format: $(VENV)/.dev ## format the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+schema: $(VENV)/.dev ## write the journal's JSON Schema anew, from the table of record kinds
+	$(BIN)/python -m memory_sidecar.run.schema > sidecar/memory_sidecar/run/journal.schema.json
 
 lock: $(VENV)/.dev ## renew the locked versions (needs uv: pip install uv)
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate \

@@ -6,11 +6,13 @@ the last. Where even these are too many the oldest go, and the first record says
 one of each kind, which stands for all of them.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from ..store.scope import SHOWN
-from .records import HELD, Record, encode
+from .columns import Met, Placed
+from .kinds import KINDS
+from .records import Record, encode, meeting, snapshot
 from .replay import Replayed
 
 __all__ = ["MAX_MEETINGS", "Meeting", "compacted", "meetings"]
@@ -20,37 +22,24 @@ MAX_MEETINGS: Final = 4096
 
 
 class Meeting(NamedTuple):
-    """One time that the run met a note."""
+    """One time that the run met a note, with what `kinds.Met` tells of it."""
 
     place: int
     """Index of the record that tells of it. A snapshot can tell of several."""
     time: str
     key: str
     why: str
-    """As in a `scope_change`; `held`: the harness handed the authority in; `shown`: its description was shown."""
     revision: str | None
-    """What the run knew afterwards; what was `shown` it doesn't know."""
     met: str | None
-    """What it met: of a loss, what the record says was removed or may be stored, else the revision known before."""
 
 
-def meetings(records: Sequence[Record]) -> Iterator[Meeting]:
+def meetings(records: Iterable[Record]) -> Iterator[Meeting]:
     """Every meeting that the records tell of, oldest first."""
-    held: dict[str, str | None] = {}
+    known: dict[str, str | None] = {}
     for place, record in enumerate(records):
-        if record["type"] == "scope_change":
-            key, revision = record["key"], record["revision"]
-            met = revision if revision is not None else record.get("met", held.get(key))
-            held[key] = revision
-            yield Meeting(place, record["time"], key, record["why"], revision, met)
-        elif record["type"] == SHOWN:
-            yield Meeting(place, record["time"], record["key"], SHOWN, None, record["revision"])
-        elif record["type"] == "scope":
-            for key, revision in record["keys"].items():
-                if revision != held.get(key):
-                    # A snapshot that knows more than the changes before it: the harness brought that along.
-                    held[key] = revision
-                    yield Meeting(place, record["time"], key, HELD, revision, revision)
+        kind = KINDS[record["type"]]
+        for met in kind.met(record, known):
+            yield Meeting(place, record[kind.time], *met)
 
 
 def compacted(found: Replayed, most: int = MAX_MEETINGS) -> bytes:
@@ -61,40 +50,17 @@ def compacted(found: Replayed, most: int = MAX_MEETINGS) -> bytes:
     needed = {newest[key] for key in found.keys}
     others = sorted(set(last.values()) - needed)
     split = max(0, len(others) - most)
-    dropped, kept = others[:split], [*others[split:], *needed]
+    dropped, kept = others[:split], [*others[split:], *sorted(needed)]
 
-    rest = [(one.place, _told(one)) for one in kept]
-    # The newest of these says which tools and which store; the others, in which stores the run has been.
-    rest += {
-        record["store"]: (place, record) for place, record in enumerate(found.records) if record["type"] == "resumed"
-    }.values()
-    rest += _listings(found.records)
+    rest: list[Placed] = [(one.place, meeting(Met(*one[2:]), one.time)) for one in kept]
+    for name, kind in KINDS.items():
+        of_kind = [placed for placed in enumerate(found.records) if placed[1]["type"] == name]
+        rest += kind.kept(of_kind, found.state)
     rest.sort(key=lambda placed: placed[0])
-    endings = [record for record in found.records if record["type"] == "terminal" and found.state != "running"]
-    snapshot = {"type": "scope", "time": found.updated, "keys": found.keys}
-    records = [*(record for _, record in rest), *endings[-1:], snapshot]
+    records = [*(record for _, record in rest), {**snapshot(found.keys), "time": found.updated}]
     body = b"".join(_line(record, seq) for seq, record in enumerate(records, 2))
     marks = {"compacted": len(body)} | ({"forgotten": dropped[-1].time} if dropped else {})
     return _line({**found.records[0], **marks}, 1) + body
-
-
-def _listings(records: Sequence[Record]) -> Iterator[tuple[int, Record]]:
-    """Of each kind of listing the last, which tells since when there were some."""
-    kept: dict[str, tuple[int, Record]] = {}
-    for place, record in enumerate(records):
-        if record["type"] == "listed":
-            what = record["what"]
-            _, first = kept.get(what, (place, record))
-            kept[what] = place, {**record, "since": first.get("since", first["time"])}
-    yield from kept.values()
-
-
-def _told(one: Meeting) -> Record:
-    if one.why == SHOWN:
-        return {"type": SHOWN, "time": one.time, "key": one.key, "revision": one.met}
-    record: Record = {"type": "scope_change", "time": one.time, "key": one.key, "revision": one.revision}
-    # What was known before a loss may not be told by the record before it any more.
-    return {**record, "why": one.why} | ({"met": one.met} if one.revision is None else {})
 
 
 def _line(record: Record, seq: int) -> bytes:

@@ -14,7 +14,9 @@ from contextlib import suppress
 from typing import Final
 
 from ..system import files
-from .records import Record, encode
+from .columns import FIRST_VERSION
+from .kinds import version_of
+from .records import Record, decode, encode
 from .replay import DamagedError, NewerError, Replayed, replay
 
 __all__ = ["Journal", "JournalError", "RunBusyError", "journal_name", "read_journal", "stage_name"]
@@ -84,6 +86,7 @@ class Journal:
         self._snapshot = snapshot
         self._descriptor: int | None = None
         self._seq = 1
+        self._version = FIRST_VERSION
         self._length = 0
         self._settled = 0  # bytes that the last compaction left: another makes sense only well beyond them
         self._waiting: list[Record] = []
@@ -138,6 +141,7 @@ class Journal:
         self._descriptor = descriptor
         self._length = found.length if found else 0
         self._seq = len(found.records) + 1 if found else 1
+        self._version = found.records[0]["version"] if found else FIRST_VERSION
         self._torn = status.st_size > self._length
         self._settled = found.records[0].get("compacted", 0) if found else 0
         with suppress(OSError):
@@ -214,8 +218,14 @@ class Journal:
         if self._torn:
             os.ftruncate(descriptor, self._length)
             self._torn = False
+        # The first record of a later version raises the version that the first line tells, before it is written.
+        version = max([self._version, *map(version_of, self._waiting)])
+        if version > self._version and self._seq > 1:
+            self._replace(_of_version(version, self._read(descriptor)))
+            descriptor = self._descriptor or descriptor
+        self._version = version
         # An opened file that held no whole record yet starts like a new one.
-        records = self._waiting if self._seq > 1 else [self._meta(), *self._waiting]
+        records = self._waiting if self._seq > 1 else [{**self._meta(), "version": version}, *self._waiting]
         data = b"".join(encode(record, seq) for seq, record in enumerate(records, self._seq))
         if not data:
             return
@@ -238,25 +248,31 @@ class Journal:
 
     def _compact(self) -> None:
         """Put a short journal in the place of a long one. If that fails the long one goes on, and is tried later."""
+        # The module of `compacted` is loaded here, as few runs ever get here; so that may fail too.
+        with suppress(OSError, DamagedError, ImportError):
+            found = None if self._descriptor is None else replay(self._read(self._descriptor))
+            if found is not None:
+                from .compact import compacted
+
+                self._replace(compacted(found))
         self._settled = self._length
-        try:
-            self._replace()
-        except (OSError, DamagedError, ImportError):  # its module is loaded here, so that may fail too
-            with suppress(OSError):
-                os.unlink(self._stage)
 
-    def _replace(self) -> None:
+    def _read(self, descriptor: int) -> bytes:
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        return files.read_up_to(descriptor, self._length)
+
+    def _replace(self, data: bytes) -> None:
+        """Put a file with `data` in the place of this one, whole.
+
+        Raises:
+            OSError: it did not work, or somebody put another file there; this one goes on.
+        """
         old = self._descriptor
-        if old is None:
-            return
-        os.lseek(old, 0, os.SEEK_SET)
-        found = replay(files.read_up_to(old, self._length))
         # Somebody who removed the file, or put another in its place, has the last word.
-        if found is None or not os.path.samestat(os.fstat(old), os.lstat(self._path)):
-            return
-        from .compact import compacted  # few runs ever get here
-
-        data = compacted(found)
+        if old is None or not os.path.samestat(os.fstat(old), os.lstat(self._path)):
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self._path)
+        with suppress(FileNotFoundError):
+            os.unlink(self._stage)  # of an attempt that failed
         new = files.create_exclusively(self._stage, None)
         try:
             # Locked before it has its name: there is no moment at which the run's journal is free. Who waits for the
@@ -268,8 +284,10 @@ class Journal:
             os.rename(self._stage, self._path)
         except BaseException:
             files.close(new)
+            with suppress(OSError):
+                os.unlink(self._stage)
             raise
-        self._descriptor, self._length, self._settled = new, len(data), len(data)
+        self._descriptor, self._length = new, len(data)
         self._seq = data.count(b"\n") + 1
         self._name_flushed = False
         files.close(old)
@@ -305,3 +323,10 @@ class Journal:
         if self._descriptor is not None:
             files.close(self._descriptor)
             self._descriptor = None
+
+
+def _of_version(version: int, data: bytes) -> bytes:
+    """The journal `data` with another version in its first record."""
+    line, rest = data.split(b"\n", 1)
+    first = decode(line) | {"version": version}
+    return encode({name: value for name, value in first.items() if name != "seq"}, 1) + rest

@@ -5,9 +5,11 @@ before anyone was told of it, and does not count; anything else that is wrong is
 around.
 """
 
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-from .records import VERSION, Record, RecordError, decode
+from .columns import Reading
+from .kinds import KINDS, VERSION
+from .records import Record, RecordError, check, parse
 
 __all__ = ["DamagedError", "NewerError", "Replayed", "replay"]
 
@@ -42,13 +44,6 @@ class Replayed(NamedTuple):
     updated: str
 
 
-# Which types of record may follow, by whether the run has ended. The first record is `meta`, and only it.
-_LEGAL: Final = {
-    "running": {"scope_change", "shown", "listed", "scope", "terminal", "resumed"},
-    "ended": {"scope", "resumed"},
-}
-
-
 def replay(data: bytes) -> Replayed | None:
     """Read a whole journal; None if it holds no whole record yet.
 
@@ -59,43 +54,53 @@ def replay(data: bytes) -> Replayed | None:
     if not length:
         return None
     records: list[Record] = []
-    keys: dict[str, str] = {}
-    store = state = updated = ""
-    tools: list[str] = []
+    reading = Reading()
     for number, line in enumerate(data[: length - 1].split(b"\n"), 1):
-        try:
-            record = decode(line)
-        except RecordError as error:
-            raise DamagedError(number, str(error)) from error
-        _check_order(number, record, state)
-        kind = record["type"]
-        if kind == "meta":
-            state, store, tools = "running", record["store"], record["tools"]
-        elif kind == "resumed":
-            # A snapshot follows in the same write; should a crash part them, another store still voids all.
-            if record["store"] != store:
-                keys = {}
-            state, store, tools = "running", record["store"], record["tools"]
-        elif kind == "terminal":
-            state = record["reason"]
-        elif kind == "scope":
-            keys = dict(record["keys"])
-        elif kind == "scope_change" and record["revision"] is None:
-            keys.pop(record["key"], None)
-        elif kind == "scope_change":
-            keys[record["key"]] = record["revision"]
-        updated = record["created"] if kind == "meta" else record["time"]
+        record = _record(number, line)
+        _check_order(number, record, reading.state)
+        KINDS[record["type"]].apply(reading, record)
         records.append(record)
-    return Replayed(records, length, keys, store, tools, state, records[0]["created"], updated)
+    first, last = records[0], records[-1]
+    return Replayed(
+        records,
+        length,
+        reading.keys,
+        reading.store,
+        reading.tools,
+        reading.state,
+        created=_written(first),
+        updated=_written(last),
+    )
+
+
+def _record(number: int, line: bytes) -> Record:
+    try:
+        record = parse(line)
+        if number == 1:
+            _check_version(record)  # before all else: nobody here knows what a newer version's records look like
+        check(record)
+    except RecordError as error:
+        raise DamagedError(number, str(error)) from error
+    return record  # type: ignore[return-value]
+
+
+def _check_version(record: object) -> None:
+    version = record.get("version") if isinstance(record, dict) and record.get("type") == "meta" else None
+    if isinstance(version, int) and version > VERSION:
+        raise NewerError(1, f"it is of version {version}; this program reads up to {VERSION}")
 
 
 def _check_order(number: int, record: Record, state: str) -> None:
     if record["seq"] != number:
         raise DamagedError(number, f"its seq is {record['seq']}, not {number}")
-    if number == 1:
-        if record["type"] != "meta":
-            raise DamagedError(number, "a journal starts with meta")
-        if record["version"] > VERSION:
-            raise NewerError(number, f"it is of version {record['version']}; this program reads up to {VERSION}")
-    elif record["type"] not in _LEGAL["running" if state == "running" else "ended"]:
+    legal = KINDS[record["type"]].legal
+    if number == 1 and legal != "first":
+        raise DamagedError(number, "a journal starts with meta")
+    if number > 1 and (legal == "first" or (legal == "running" and state != "running")):
         raise DamagedError(number, f"{record['type']} cannot follow here: the run was {state}")
+
+
+def _written(record: Record) -> str:
+    """When the record was written."""
+    time: str = record[KINDS[record["type"]].time]
+    return time

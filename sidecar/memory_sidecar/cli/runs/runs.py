@@ -36,15 +36,16 @@ from ...backend.choose import backend_of
 from ...backend.opened import BackendError
 from ...exits import EX_CONFIG, EX_FOUND, EX_USAGE
 from ...plain import visible
+from ...run.columns import is_run_id
 from ...run.journal import journal_name
-from ...run.records import REASONS, is_run_id
+from ...run.kinds import KINDS, REASONS, moment
 from ...run.runs import RunState, remove_run, run_names
 from ...store.rules import is_key
 from ..notes.memory import opened
 from ..shared.failure import Failure, complain, in_steps, stopped_status
 from ..shared.places import PLACES, add_options, places
 from ..shared.remedy import command
-from ..shared.report import add_json, moment, on_terminal, print_json, print_table, shown_revision
+from ..shared.report import add_json, on_terminal, print_json, print_table, shown_revision
 from .ledger import (
     Journaled,
     Listing,
@@ -216,43 +217,13 @@ def _show(arguments: argparse.Namespace, directory: str) -> int:
     print_table(
         ("TIME (UTC)", "WHAT", "KEY", "REVISION", "MORE"),
         [
-            (moment(record.get("time") or record["created"]), *_told(record))
+            (moment(record[kind.time]), told.what, told.key, shown_revision(told.revision), told.more)
             for record in journal.records
-            if record["type"] != "scope" or record["keys"]
+            if (told := (kind := KINDS[record["type"]]).told(record)) is not None
         ],
         styled=1,
     )
     return 0
-
-
-def _told(record: dict[str, Any]) -> tuple[str, str, str, str]:
-    """A record as what, key, revision and more."""
-    match record["type"]:
-        case "meta":
-            return "started", "", "", ""
-        case "resumed":
-            return "resumed", "", "", f"with {', '.join(record['tools'])}"
-        case "terminal":
-            return record["reason"], "", "", record.get("message", "")
-        case "scope":
-            count = len(record["keys"])
-            return (
-                "held",
-                "",
-                "",
-                f"authority over {count} {'note' if count == 1 else 'notes'}: " + ", ".join(record["keys"]),
-            )
-        case "shown":
-            return "shown", record["key"], shown_revision(record["revision"]), "its description, as it exists already"
-        case "listed":
-            since = f", and others since {moment(record['since'])}" if "since" in record else ""
-            return "listed", "", "", f"the descriptions of {record['notes']} notes, by {record['what']}{since}"
-    revision = shown_revision(record["revision"] or record.get("met"))
-    if record["why"] == "stale":
-        return "refused", record["key"], revision, "an overwrite was refused, or what the run knew is void"
-    if record["why"] == "unknown":
-        return "unknown", record["key"], revision, "whether its change was stored"
-    return record["why"], record["key"], revision, ""
 
 
 # --- saw -------------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from ...plain import visible
+from ...run.kinds import moment
 
 __all__ = ["add_json", "moment", "on_terminal", "print_json", "print_table", "progress", "shown_revision"]
 
@@ -44,11 +45,6 @@ def on_terminal() -> bool:
 def print_json(value: Mapping[str, Any]) -> None:
     """Exact, and in ASCII: an escaped control character drives no terminal."""
     print(json.dumps(value, indent=2))
-
-
-def moment(time: str) -> str:
-    """An RFC 3339 time in UTC as people read it, to the second."""
-    return time[:19].replace("T", " ") if time else "unknown"
 
 
 def shown_revision(revision: str | None) -> str:
