@@ -48,6 +48,14 @@ class Arguments(NamedTuple):
     journal_dir: str | None = None
     run: str | None = None
     lockdown: str | None = None
+    end: str = ""
+    """Which of two memories these options mean, for a command that is given two: `from` or `to`."""
+
+    def option(self, name: str) -> str:
+        """How the command line spells the option `name`, for messages."""
+        if not self.end:
+            return f"--{name}"
+        return f"--{self.end}" if name == "config" else f"--{self.end}-{name}"
 
 
 class Plan(NamedTuple):
@@ -82,7 +90,7 @@ class Plan(NamedTuple):
             try:
                 running = self._open()
             except BackendError as error:
-                raise StartError(str(error)) from error
+                raise StartError(error.problem, error.remedy) from error
         directories = (*running.directories, self.journal_dir)  # runs are journaled with no memory too
         ports = running.ports if telemetry is None else (*(running.ports or ()), *telemetry.ports)
         held = lock_down(self.lockdown, directories, ports)
@@ -114,13 +122,13 @@ def prepare(arguments: Arguments, injected: "Injected | None" = None) -> Plan:
         raise StartError("--run is an id of 1 to 128 letters, digits, _ and -, starting with a letter or digit")
     identity = identity or arguments.default_identity or default_identity()
     if not identity:
-        raise StartError("there is no identity to keep memories under; set --identity or identity in --config")
+        raise StartError("there is no identity to keep memories under", "set --identity or identity in --config")
     journal_dir = arguments.journal_dir or default_journal_dir(arguments.store_dir)
     if config.memory.enabled and injected is None:
         try:
             backend_of(config)
         except BackendError as error:
-            raise StartError(str(error)) from error
+            raise StartError(error.problem, error.remedy) from error
     _make_journal_dir(journal_dir)
     mode = _mode(arguments.lockdown)
     return Plan(config, identity, arguments.store_dir, os.path.abspath(journal_dir), arguments.run, mode, injected)
@@ -134,7 +142,7 @@ def _mode(word: str | None) -> Mode:
     """
     modes: dict[str | None, Mode] = {None: "auto", "auto": "auto", "require": "require", "off": "off"}
     if word not in modes:
-        raise StartError(f"--lockdown {word} is not a mode; use auto, require or off")
+        raise StartError(f"--lockdown {word} is not a mode", "use auto, require or off")
     return modes[word]
 
 
@@ -171,9 +179,9 @@ def settle(arguments: Arguments) -> tuple[Config, str | None]:
         StartError: the configuration cannot be used.
     """
     try:
-        config = LAUNCHED if arguments.config is None else load(arguments.config)
+        config = LAUNCHED if arguments.config is None else load(arguments.config, arguments.option("config"))
     except ConfigError as error:
-        raise StartError(str(error)) from error
+        raise StartError(error.problem, error.remedy) from error
     return config, arguments.identity or config.identity
 
 
@@ -191,7 +199,7 @@ def default_journal_dir(store_dir: str | None) -> str:
     if not os.path.isabs(state):  # the XDG specification: a relative path is to be ignored
         home = os.path.expanduser("~")
         if not os.path.isabs(home):
-            raise StartError("there is no home directory to keep journals in; set --journal-dir")
+            raise StartError("there is no home directory to keep journals in", "set --journal-dir")
         state = os.path.join(home, ".local", "state")
     return os.path.join(state, "memory-sidecar", "runs")
 
@@ -223,8 +231,8 @@ def _make_journal_dir(directory: str) -> None:
             raise PermissionError(13, os.strerror(13))
     except OSError as error:
         raise StartError(
-            f"cannot use the journal directory {directory}: {error.strerror}; "
-            "make it a directory that this user can read and write, or set --journal-dir"
+            f"cannot use the journal directory {directory}: {error.strerror}",
+            "make it a directory that this user can read and write, or set --journal-dir",
         ) from error
 
 

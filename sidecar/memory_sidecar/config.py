@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from .options import OptionsError, decode_options, shown_key
+from .remedy import RemedyError
 
 __all__ = ["Config", "ConfigError", "MemoryConfig", "load", "parse"]
 
@@ -15,8 +16,8 @@ MAX_CONFIG_BYTES: Final = 1024 * 1024
 """Larger than any configuration a person writes; a wrong path (a log, a database) is refused before parsing."""
 
 
-class ConfigError(ValueError):
-    """The configuration cannot be used. The text is one line that names the place and the remedy."""
+class ConfigError(RemedyError):
+    """The configuration cannot be used. The problem names the place in it."""
 
 
 class MemoryConfig(NamedTuple):
@@ -41,8 +42,8 @@ LAUNCHED: Final = Config(memory=MemoryConfig(enabled=True))
 """Without a configuration file, launching the sidecar is the opt-in."""
 
 
-def load(path: str) -> Config:
-    """Read and decode the file at `path`.
+def load(path: str, option: str = "--config") -> Config:
+    """Read and decode the file at `path`, which `option` of the command line named.
 
     Raises:
         ConfigError: it cannot be read, is not YAML, or breaks a rule.
@@ -51,13 +52,13 @@ def load(path: str) -> Config:
         with open(path, "rb") as file:
             text = file.read(MAX_CONFIG_BYTES + 1)
     except OSError as error:
-        raise ConfigError(f"cannot read the configuration {path}: {error.strerror}; check --config") from error
+        raise ConfigError(f"cannot read the configuration {path}: {error.strerror}", f"check {option}") from error
     if len(text) > MAX_CONFIG_BYTES:
-        raise ConfigError(f"the configuration {path} is larger than {MAX_CONFIG_BYTES} bytes; check --config")
+        raise ConfigError(f"the configuration {path} is larger than {MAX_CONFIG_BYTES} bytes", f"check {option}")
     try:
         return parse(text)
     except ConfigError as error:
-        raise ConfigError(f"{path}: {error}") from error
+        raise ConfigError(f"{path}: {error.problem}", error.remedy) from error
 
 
 def parse(text: bytes) -> Config:
@@ -72,29 +73,29 @@ def parse(text: bytes) -> Config:
     if document is None:
         document = {}
     if not isinstance(document, dict):
-        raise ConfigError("a configuration is a YAML mapping; start it with `harness:`")
+        raise ConfigError("a configuration is a YAML mapping", "start it with `harness:`")
     _no_misspelling(document, "", ("identity", "nats_context", "harness"))
     harness = document.get("harness")
     if harness is None:
         harness = {}
     if not isinstance(harness, dict):
-        raise ConfigError("harness must be a mapping; write the memory block as `harness: {memory: {enabled: true}}`")
+        raise ConfigError("harness must be a mapping", "write the memory block as `harness: {memory: {enabled: true}}`")
     _no_misspelling(harness, "harness.", ("memory",))
     found = harness.get("memory")
     if isinstance(found, bool):
         raise ConfigError(
-            f"harness.memory must be a mapping of options; found {found}; "
-            f"write it as `memory: {{enabled: {str(found).lower()}}}`"
+            f"harness.memory must be a mapping of options; found {found}",
+            f"write it as `memory: {{enabled: {str(found).lower()}}}`",
         )
     try:
         memory = decode_options(MemoryConfig, found, "harness.memory")
         ours = {key: document[key] for key in ("identity", "nats_context") if key in document}
         config = decode_options(Config, ours, "")
     except OptionsError as error:
-        raise ConfigError(str(error)) from error
+        raise ConfigError(error.problem, error.remedy) from error
     for name, value in (*ours.items(), ("harness.memory.backend", memory.backend)):
         if value == "":
-            raise ConfigError(f"{name} is empty, which names nothing; write a name, or leave it out")
+            raise ConfigError(f"{name} is empty, which names nothing", "write a name, or leave it out")
     return config._replace(memory=memory)
 
 
@@ -107,7 +108,8 @@ def _no_misspelling(found: Mapping[object, object], where: str, ours: tuple[str,
         near = get_close_matches(key.lower().replace("-", "_"), ours, n=1, cutoff=0.8)
         if near and near[0] not in found:
             raise ConfigError(
-                f"{where}{shown_key(key)} looks like a misspelling of {where}{near[0]}; rename one of them"
+                f"{where}{shown_key(key)} looks like a misspelling of {where}{near[0]}",
+                "rename one of them",
             )
 
 
@@ -145,7 +147,7 @@ def _yaml(text: bytes) -> Any:
             key = (key_node.tag, key_node.value if isinstance(key_node, yaml.ScalarNode) else id(key_node))
             if key in seen and key_node.tag != "tag:yaml.org,2002:merge":
                 line = key_node.start_mark.line + 1
-                raise ConfigError(f"line {line}: the key {key_node.value!r} stands twice; remove one")
+                raise ConfigError(f"line {line}: the key {key_node.value!r} stands twice", "remove one")
             seen.add(key)
         return yaml.SafeLoader.construct_mapping(loader, node, deep=True)
 
@@ -154,10 +156,10 @@ def _yaml(text: bytes) -> Any:
         return yaml.load(text, Loader=Loader)  # noqa: S506 - a SafeLoader
     except yaml.MarkedYAMLError as error:
         line = f"line {error.problem_mark.line + 1}: " if error.problem_mark else ""
-        raise ConfigError(f"{line}this is not valid YAML ({error.problem}); mend that line") from error
+        raise ConfigError(f"{line}this is not valid YAML ({error.problem})", "mend that line") from error
     except yaml.YAMLError as error:
-        raise ConfigError("this is not YAML text; check that --config names the right file") from error
+        raise ConfigError("this is not YAML text", "write it as YAML, or name another file") from error
     except ConfigError:
         raise
     except Exception as error:
-        raise ConfigError("a value in this file cannot be read as YAML; quote dates and large numbers") from error
+        raise ConfigError("a value in this file cannot be read as YAML", "quote dates and large numbers") from error

@@ -5,6 +5,8 @@ Statuses from 64 on are those of sysexits.h. No other file writes a status as a 
 
 from typing import Final
 
+from .remedy import RemedyError
+
 __all__ = ["EX_CONFIG", "EX_FOUND", "EX_NOPERM", "EX_OK", "EX_USAGE", "StartError"]
 
 EX_OK: Final = 0
@@ -22,5 +24,5 @@ EX_CONFIG: Final = 78
 """A configuration, directory, store or journal cannot be used. The message is the remedy."""
 
 
-class StartError(Exception):
-    """Memory cannot be served. The text is the full remedy; a harness gets it as the answer to its first request."""
+class StartError(RemedyError):
+    """Memory cannot be served. A harness gets problem and remedy as the answer to its first request."""

@@ -9,6 +9,8 @@ import typing
 from collections.abc import Mapping
 from typing import Any, NamedTuple, TypeVar
 
+from .remedy import RemedyError
+
 __all__ = ["OptionsError", "decode_options", "shown_key", "suggestion"]
 
 T = TypeVar("T", bound=NamedTuple)
@@ -19,8 +21,8 @@ _NAMES = {str: "text", bool: "true or false", int: "a whole number", dict: "a ma
 _EXAMPLES = {str: "text", bool: "true` or `false", int: "1", dict: "{option: value}", Mapping: "{option: value}"}
 
 
-class OptionsError(ValueError):
-    """A configured value is unknown or of the wrong type. The text names it and says what to write."""
+class OptionsError(RemedyError):
+    """A configured value is unknown or of the wrong type. The problem names it, the remedy says what to write."""
 
 
 def decode_options(into: type[T], values: object, where: str) -> T:
@@ -38,18 +40,18 @@ def decode_options(into: type[T], values: object, where: str) -> T:
     if not isinstance(values, Mapping):
         name = where.rpartition(".")[2] or "harness"
         raise OptionsError(
-            f"{where or 'the configuration'} must be a mapping of options; found {_shown(values)}; "
-            f"write them as `{name}: {{option: value}}`, or one a line below `{name}:`"
+            f"{where or 'the configuration'} must be a mapping of options; found {_shown(values)}",
+            f"write them as `{name}: {{option: value}}`, or one a line below `{name}:`",
         )
     hints = typing.get_type_hints(into)
     fields = into._fields
     for key, value in values.items():
         if key not in fields:
-            raise OptionsError(f"{_at(where, key)} is not an option{suggestion(str(key), list(fields))}")
+            raise OptionsError(f"{_at(where, key)} is not an option", suggestion(str(key), list(fields)))
         _check_type(_at(where, key), value, hints[key])
     for name in fields:
         if name not in values and name not in into._field_defaults:
-            raise OptionsError(f"{_at(where, name)} is missing; add it")
+            raise OptionsError(f"{_at(where, name)} is missing", "add it")
     decoded: T = into._make(values.get(name, into._field_defaults.get(name)) for name in fields)
     return decoded
 
@@ -60,13 +62,13 @@ def shown_key(key: object) -> str:
 
 
 def suggestion(word: str, known: list[str]) -> str:
-    """The tail of a message about an unknown word: the nearest known one, else all of them."""
+    """The remedy for an unknown word: the nearest known one, else all of them."""
     from difflib import get_close_matches
 
     near = get_close_matches(word, known, n=1, cutoff=0.6)
     if near:
-        return f"; did you mean {near[0]}?"
-    return f"; known are: {', '.join(known)}" if known else "; this block takes none"
+        return f"did you mean {near[0]}?"
+    return f"known are: {', '.join(known)}" if known else "this block takes none"
 
 
 def _at(where: str, key: object) -> str:
@@ -81,7 +83,7 @@ def _check_type(where: str, value: object, hint: Any) -> None:
     # A boolean is an int to Python, never to a person who writes YAML.
     if any(isinstance(value, kind) and (kind is bool or not isinstance(value, bool)) for kind in kinds):
         if isinstance(value, str) and any("\ud800" <= char <= "\udfff" for char in value):
-            raise OptionsError(f"{where} holds half of a surrogate pair; write the character itself")
+            raise OptionsError(f"{where} holds half of a surrogate pair", "write the character itself")
         return
     wanted = " or ".join(_NAMES[kind] for kind in kinds if kind in _NAMES)
     name = where.rpartition(".")[2]
@@ -91,7 +93,7 @@ def _check_type(where: str, value: object, hint: Any) -> None:
         remedy = f"write `{name}: {_EXAMPLES[kinds[0]]}`, or leave it out"
     else:
         remedy = f"write `{name}: {_EXAMPLES[kinds[0]]}`"
-    raise OptionsError(f"{where} must be {wanted}; found {_shown(value)}; {remedy}")
+    raise OptionsError(f"{where} must be {wanted}; found {_shown(value)}", remedy)
 
 
 def _shown(value: object) -> str:

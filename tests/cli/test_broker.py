@@ -9,7 +9,7 @@ import pytest
 from tests.support.broker import Broker, add_bucket, connected, put, run_broker
 
 from memory_sidecar.assemble import Arguments
-from memory_sidecar.cli.notes.memory import opened
+from memory_sidecar.cli.shared.memory import opened
 from memory_sidecar.store.scope import Scope
 
 from .conftest import Cli, Place

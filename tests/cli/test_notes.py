@@ -116,7 +116,7 @@ def test_ctrl_c_is_one_line(place: Place) -> None:
     ) as process:
         assert process.stderr is not None
         # The last module that importing loads; then the program waits for its input.
-        while b"memory_sidecar.cli.notes.transfer" not in process.stderr.readline():
+        while b"memory_sidecar.cli.shared.transfer" not in process.stderr.readline():
             pass
         while b"import 'memory_sidecar.cli.notes.importing'" not in process.stderr.readline():
             pass

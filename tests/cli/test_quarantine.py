@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from memory_sidecar.assemble import Arguments
-from memory_sidecar.cli.notes.memory import opened
 from memory_sidecar.cli.notes.quarantine import _move
+from memory_sidecar.cli.shared.memory import opened
 from memory_sidecar.store.contract import Entry
 from memory_sidecar.store.errors import OutcomeUnknownError
 

@@ -9,8 +9,8 @@ import pytest
 from tests.support.broker import add_bucket, connected, put, run_broker
 
 from memory_sidecar.assemble import Arguments
-from memory_sidecar.cli.notes.memory import opened
 from memory_sidecar.cli.shared.failure import told
+from memory_sidecar.cli.shared.memory import opened
 from memory_sidecar.store.errors import UnavailableError
 
 from .conftest import Cli, Place

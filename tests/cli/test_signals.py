@@ -137,7 +137,7 @@ def test_the_list_of_commands_above_is_whole() -> None:
     assert set(COMMANDS) - above - below == {"serve", "completion"}
 
 
-PUT = "memory_sidecar.cli.notes.transfer:put"
+PUT = "memory_sidecar.cli.shared.transfer:put"
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_sidecar.assemble import Arguments
-from memory_sidecar.cli.notes.memory import opened
-from memory_sidecar.cli.notes.transfer import print_report, put, transfer
+from memory_sidecar.cli.shared.memory import opened
+from memory_sidecar.cli.shared.transfer import print_report, put, transfer
 from memory_sidecar.store.contract import Entry
 from memory_sidecar.store.errors import OutcomeUnknownError
 from memory_sidecar.store.portable import Note, PortableError, decode, encode

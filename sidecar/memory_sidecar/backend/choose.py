@@ -40,7 +40,7 @@ def backend_of(config: Config) -> str:
     """
     name = DEFAULT_BACKEND if config.memory.backend is None else config.memory.backend
     if name not in BACKENDS:
-        raise BackendError(f"harness.memory.backend {name!r} is not a backend{suggestion(name, list(BACKENDS))}")
+        raise BackendError(f"harness.memory.backend {name!r} is not a backend", suggestion(name, list(BACKENDS)))
     return name
 
 
@@ -60,7 +60,7 @@ def open_backend(
         only = config.memory.read_only if read_only is None else read_only
         return _OPEN[backend_of(config)](config, identity, base, only, locked)
     except OptionsError as error:
-        raise BackendError(str(error)) from error
+        raise BackendError(error.problem, error.remedy) from error
 
 
 def describe(config: Config, identity: str | None, base: str | None) -> dict[str, Any]:
@@ -72,7 +72,7 @@ def describe(config: Config, identity: str | None, base: str | None) -> dict[str
     try:
         return _DESCRIBE[backend_of(config)](config, identity, base)
     except OptionsError as error:
-        raise BackendError(str(error)) from error
+        raise BackendError(error.problem, error.remedy) from error
 
 
 def check(config: Config, identity: str, base: str | None) -> tuple[dict[str, Any], list[str]]:
@@ -84,7 +84,7 @@ def check(config: Config, identity: str, base: str | None) -> tuple[dict[str, An
     try:
         return _CHECK[backend_of(config)](config, identity, base)
     except OptionsError as error:
-        raise BackendError(str(error)) from error
+        raise BackendError(error.problem, error.remedy) from error
 
 
 def _open_file(config: Config, identity: str, base: str | None, read_only: bool, _locked: bool) -> Running:

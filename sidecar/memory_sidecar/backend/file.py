@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final, NamedTuple
 
+from ..remedy import RemedyError
 from ..store.contract import Entry, Info, Item
 from ..store.document import HEADER_BYTES, UNREADABLE, check_text, parse, parse_description, serialize
 from ..store.errors import (
@@ -55,18 +56,18 @@ def resolve_directory(options: FileOptions, identity: str | None, base: str | No
     """
     if options.directory is not None:
         if not options.directory:
-            raise BackendError("harness.memory.options.directory is empty; name a directory or leave the option out")
+            raise BackendError("harness.memory.options.directory is empty", "name a directory or leave the option out")
         if "\0" in options.directory:
-            raise BackendError("harness.memory.options.directory holds a NUL character, which no name can; remove it")
+            raise BackendError("harness.memory.options.directory holds a NUL character, which no name can", "remove it")
         try:
             relative = files.at_home(options.directory)
-        except ValueError as error:
-            raise BackendError(f"harness.memory.options.directory {error}") from error
+        except RemedyError as error:
+            raise BackendError(f"harness.memory.options.directory {error.problem}", error.remedy) from error
     else:
         if identity is None or not is_key(identity):
             raise BackendError(
-                f"the identity {identity!r} cannot name a directory; set identity to letters, digits and . _ = - "
-                "or set harness.memory.options.directory"
+                f"the identity {identity!r} cannot name a directory",
+                "set identity to letters, digits and . _ = - or set harness.memory.options.directory",
             )
         relative = os.path.join("memory", identity)
     return os.path.abspath(os.path.join(base or "", relative))
@@ -91,8 +92,9 @@ def open_file(options: FileOptions, identity: str, base: str | None, *, read_onl
                 files.sweep(opened)
     except OSError as error:
         raise BackendError(
-            f"cannot use the memory directory {directory}: {error.strerror}; make it a directory that this user can "
-            f"{'read' if read_only else 'read and write'}, or set harness.memory.options.directory"
+            f"cannot use the memory directory {directory}: {error.strerror}",
+            f"make it a directory that this user can {'read' if read_only else 'read and write'}, "
+            "or set harness.memory.options.directory",
         ) from error
     resolved = os.path.realpath(directory)
     fingerprint = "file:" + digest(os.fsencode(resolved))

@@ -2,13 +2,14 @@
 
 from typing import NamedTuple
 
+from ..remedy import RemedyError
 from ..store.contract import Store
 
 __all__ = ["BackendError", "Opened"]
 
 
-class BackendError(Exception):
-    """A backend cannot be opened: the run must not start. The text is for the operator, with the remedy."""
+class BackendError(RemedyError):
+    """A backend cannot be opened: the run must not start. It is told to the operator, with the remedy."""
 
 
 class Opened(NamedTuple):

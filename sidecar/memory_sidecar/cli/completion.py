@@ -22,7 +22,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         import shtab
     except ImportError as error:
-        raise Failure("completion needs the package shtab; install it: pip install 'memory-sidecar[cli]'") from error
+        raise Failure("completion needs the package shtab", "install it: pip install 'memory-sidecar[cli]'") from error
     from . import build_parser
 
     parser = build_parser()

@@ -107,9 +107,9 @@ def _configure_log(options: Mapping[str, str | None]) -> StartError | None:
     level = next((known for known in log.LEVELS if known == level_word), None)
     log.configure(level or "warning", format_word)
     if level is None:
-        return StartError(f"--log-level {level_word!r} is not a level; use {', '.join(log.LEVELS)}")
+        return StartError(f"--log-level {level_word!r} is not a level", f"use {', '.join(log.LEVELS)}")
     if format_word not in log.FORMATS:
-        return StartError(f"--log-format {format_word!r} is not a format; use {' or '.join(log.FORMATS)}")
+        return StartError(f"--log-format {format_word!r} is not a format", f"use {' or '.join(log.FORMATS)}")
     return None
 
 

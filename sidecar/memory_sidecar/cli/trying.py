@@ -70,9 +70,11 @@ def run(arguments: argparse.Namespace) -> int:
     from ..harness import SidecarError, StartError
 
     if not is_run_id(arguments.run_id):
-        raise Failure("--run is an id of 1 to 128 letters, digits, _ and -, starting with a letter or digit", EX_USAGE)
+        raise Failure(
+            "--run is an id of 1 to 128 letters, digits, _ and -, starting with a letter or digit", status=EX_USAGE
+        )
     if sys.stdin is None:
-        raise Failure("stdin is closed; type commands at a terminal, or send them to it, one a line", EX_USAGE)
+        raise Failure("stdin is closed", "type commands at a terminal, or send them to it, one a line", status=EX_USAGE)
     try:
         with ExitStack() as stack:
             launch = stack.enter_context(_launching(arguments))
@@ -87,7 +89,7 @@ def run(arguments: argparse.Namespace) -> int:
             table.open(arguments.run_id)
             _converse(table)
     except StartError as error:
-        raise Failure(str(error), EX_CONFIG) from error
+        raise Failure(str(error), status=EX_CONFIG) from error
     except SidecarError as error:
         raise Failure(str(error)) from error
     return 0

@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Final
 
+from ..remedy import RemedyError
+
 __all__ = [
     "LockTimeoutError",
     "at_home",
@@ -55,18 +57,19 @@ def at_home(path: str) -> str:
     """`path` with a leading `~` as the home directory of this user, as a shell would have it.
 
     Raises:
-        ValueError: it starts with another user's `~name`, or no home directory is known. The text says what to do.
+        RemedyError: it starts with another user's `~name`, or no home directory is known. The problem starts with the
+            path.
     """
     if not path.startswith("~"):
         return path
     head, slash, rest = path.partition("/")
     home = os.path.expanduser("~")
     if head != "~":
-        raise ValueError(
-            f"{path!r} starts with the home of another user; write the path in full, or ./{head} for that name"
+        raise RemedyError(
+            f"{path!r} starts with the home of another user", f"write the path in full, or ./{head} for that name"
         )
     if not os.path.isabs(home):
-        raise ValueError(f"{path!r} means a home directory, and none is known; write the path in full")
+        raise RemedyError(f"{path!r} means a home directory, and none is known", "write the path in full")
     return home + slash + rest
 
 

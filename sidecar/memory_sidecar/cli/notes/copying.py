@@ -12,17 +12,16 @@ usage; 78 a configuration or a memory cannot be used.
 """
 
 import argparse
-import re
 from contextlib import ExitStack
 
 from ...assemble import Arguments
 from ...backend.opened import BackendError
 from ...exits import EX_CONFIG, EX_USAGE, StartError
 from ..shared.failure import Failure, complain
+from ..shared.memory import Memory, opened
 from ..shared.places import place
 from ..shared.report import add_json, progress
-from .memory import Memory, opened
-from .transfer import print_report, reader, transfer
+from ..shared.transfer import print_report, reader, transfer
 
 __all__ = ["configure", "run"]
 
@@ -43,10 +42,10 @@ def run(arguments: argparse.Namespace) -> int:
     source_places, target_places = _places(arguments, "from"), _places(arguments, "to")
     change = not arguments.dry_run
     with ExitStack() as stack:
-        source = _open(stack, "from", source_places)
-        target = _open(stack, "to", target_places, write=change, make=change, empty=not change)
+        source = _open(stack, source_places)
+        target = _open(stack, target_places, write=change, make=change, empty=not change)
         if source.fingerprint == target.fingerprint:
-            raise Failure("--from and --to mean the same memory; name two", EX_USAGE)
+            raise Failure("--from and --to mean the same memory", "name two", status=EX_USAGE)
         keys = [item.key for item in source.list()]
         with progress("copy", len(keys)) as bar:
             report = transfer(
@@ -62,20 +61,19 @@ def run(arguments: argparse.Namespace) -> int:
     return print_report(report, dry_run=arguments.dry_run, as_json=arguments.json)
 
 
-def _open(stack: ExitStack, end: str, given: Arguments, **how: bool) -> Memory:
+def _open(stack: ExitStack, given: Arguments, **how: bool) -> Memory:
     try:
         return stack.enter_context(opened(given, **how))
-    except (Failure, StartError, BackendError) as error:
-        # They name the options that other commands take.
-        text = re.sub(r"--(identity|store-dir)\b", rf"--{end}-\1", str(error))
-        raise Failure(re.sub(r"--config\b", f"--{end}", text), EX_CONFIG) from error
+    except (StartError, BackendError) as error:
+        # Whatever names no option of the command line leaves open which of the two memories it means.
+        raise Failure(f"--{given.end}: {error.problem}", error.remedy, status=EX_CONFIG) from error
 
 
 def _places(arguments: argparse.Namespace, end: str) -> Arguments:
-    def given(name: str) -> str | None:
-        value: str | None = getattr(arguments, f"{end}_{name}")
-        if name == "identity" and value:
-            return value
-        return place(f"--{end}-{name.replace('_', '-')}".replace("-config", ""), value)
-
-    return Arguments(config=given("config"), identity=given("identity"), store_dir=given("store_dir"))
+    unnamed = Arguments(end=end)
+    config, identity, store_dir = (getattr(arguments, f"{end}_{name}") for name in ("config", "identity", "store_dir"))
+    return unnamed._replace(
+        config=place(unnamed.option("config"), config),
+        identity=identity or place(unnamed.option("identity"), identity),
+        store_dir=place(unnamed.option("store-dir"), store_dir),
+    )

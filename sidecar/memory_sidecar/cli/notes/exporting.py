@@ -16,15 +16,13 @@ from ...exits import EX_FOUND, EX_USAGE
 from ...run.records import timestamp
 from ...store.errors import KeyNotFoundError, UnreadableError
 from ...store.portable import Note, encode
-from ...system import files
 from ..shared.failure import Failure, complain
+from ..shared.memory import Memory, opened, unreadable
+from ..shared.note_file import save
 from ..shared.places import PLACES, add_options, places
-from ..shared.remedy import quoted
 from ..shared.report import print_json, progress
-from .memory import Memory, opened
-from .show import unreadable
 
-__all__ = ["configure", "run", "save"]
+__all__ = ["configure", "run"]
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -38,12 +36,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     if not arguments.to:
-        raise Failure("--to is empty, which names nothing; name a file, or leave it out for stdout", EX_USAGE)
+        raise Failure("--to is empty, which names nothing", "name a file, or leave it out for stdout", status=EX_USAGE)
     to_file = arguments.to != "-"
     if not to_file and arguments.json:
-        raise Failure("--json tells about the export, and stdout is the export itself; add --to FILE", EX_USAGE)
+        raise Failure(
+            "--json tells about the export, and stdout is the export itself", "add --to FILE", status=EX_USAGE
+        )
     if to_file and not arguments.overwrite and os.path.lexists(arguments.to):
-        raise Failure(f"{arguments.to} exists; choose another name, or replace it with --overwrite")
+        raise Failure(f"{arguments.to} exists", "choose another name, or replace it with --overwrite")
     with opened(places(vars(arguments))) as memory:
         notes, problems = _read(memory)
     header = {"created": timestamp(), "identity": memory.identity, "backend": memory.backend}
@@ -56,14 +56,14 @@ def run(arguments: argparse.Namespace) -> int:
             print(f"{len(notes)} notes, {len(data)} bytes in {arguments.to}")
     else:
         sys.stdout.buffer.write(data)
-    for text in problems.values():
-        complain(f"left out: {text}")
+    for problem, remedy in problems.values():
+        complain(f"left out: {problem}; {remedy}" if remedy else f"left out: {problem}")
     return EX_FOUND if problems else 0
 
 
-def _read(memory: Memory) -> tuple[list[Note], dict[str, str]]:
+def _read(memory: Memory) -> tuple[list[Note], dict[str, tuple[str, str]]]:
     notes: list[Note] = []
-    problems: dict[str, str] = {}
+    problems: dict[str, tuple[str, str]] = {}
     items = memory.list()
     try:
         with progress("export", len(items)) as bar:
@@ -79,27 +79,3 @@ def _read(memory: Memory) -> tuple[list[Note], dict[str, str]]:
         complain(f"\nstopped after {len(notes)} of {len(items)} notes; nothing was written: run the same command again")
         raise
     return notes, problems
-
-
-def save(path: str, data: bytes, *, overwrite: bool) -> None:
-    """Write the file at `path`, mode 0600, whole and on disk when this returns.
-
-    Raises:
-        Failure: the file exists, or its directory does not.
-        OSError: it cannot be written.
-    """
-    directory, name = os.path.split(os.path.abspath(path))
-    if os.path.isdir(path):
-        raise Failure(f"{path} is a directory; name a file in it")
-    try:
-        with files.open_directory(directory) as opened_directory:
-            with files.staged(opened_directory, data) as stage:
-                publish = files.publish_over if overwrite else files.publish_new
-                publish(opened_directory, stage, name)
-            files.flush(opened_directory)
-    except FileNotFoundError as error:
-        raise Failure(f"there is no directory {directory}; make it first: mkdir -p {quoted(directory)}") from error
-    except FileExistsError as error:
-        raise Failure(f"{path} exists; choose another name, or replace it with --overwrite") from error
-    except OSError as error:
-        raise Failure(f"cannot write {path}: {error.strerror}; choose another place") from error

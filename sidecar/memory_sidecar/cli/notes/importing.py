@@ -9,17 +9,13 @@ Exit statuses: 0 every note of the file is stored; 1 the file cannot be used, or
 """
 
 import argparse
-import sys
 
-from ...exits import EX_USAGE
-from ...store.errors import InvalidError
-from ...store.portable import Note, Portable, PortableError, decode
-from ...store.rules import validate_write
 from ..shared.failure import Failure, complain
+from ..shared.memory import opened
+from ..shared.note_file import load
 from ..shared.places import PLACES, add_options, places
 from ..shared.report import add_json, progress
-from .memory import opened
-from .transfer import form, print_report, transfer
+from ..shared.transfer import print_report, transfer
 
 __all__ = ["configure", "load", "run"]
 
@@ -33,7 +29,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    notes = load(arguments.file).notes
+    try:
+        notes = load(arguments.file).notes
+    except Failure as error:
+        raise Failure(f"nothing was imported: {error.problem}", error.remedy, status=error.status) from error
     with (
         opened(
             places(vars(arguments)), write=not arguments.dry_run, make=not arguments.dry_run, empty=arguments.dry_run
@@ -51,35 +50,3 @@ def run(arguments: argparse.Namespace) -> int:
     if memory.unused:
         complain(memory.unused)
     return print_report(report, dry_run=arguments.dry_run, as_json=arguments.json)
-
-
-def load(path: str) -> Portable:
-    """The notes in the file at `path`, all of them legal.
-
-    Raises:
-        Failure: it cannot be read, is not a whole export, or holds an illegal note.
-    """
-    try:
-        if path == "-":
-            if sys.stdin is None:
-                raise Failure("stdin is closed; send the file to it, or name the file", EX_USAGE)
-            data = sys.stdin.buffer.read()
-        else:
-            with open(path, "rb") as file:
-                data = file.read()
-    except OSError as error:
-        raise Failure(f"cannot read {path}: {error.strerror}; check the name") from error
-    try:
-        found = decode(data)
-    except PortableError as error:
-        raise Failure(f"{path}: {error}; nothing was imported") from error
-    for number, note in enumerate(found.notes, 2 if found.header else 1):
-        _check(path, number, note)
-    return found
-
-
-def _check(path: str, number: int, note: Note) -> None:
-    try:
-        validate_write(note.key, *form(note.entry))
-    except InvalidError as error:
-        raise Failure(f"{path}: line {number}: {error}\nnothing was imported") from error

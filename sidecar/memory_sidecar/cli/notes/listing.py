@@ -7,9 +7,9 @@ Exit statuses: 0 done; 64 wrong usage; 78 the configuration or the memory cannot
 
 import argparse
 
+from ..shared.memory import opened
 from ..shared.places import PLACES, add_options, places
 from ..shared.report import add_json, on_terminal, print_json, print_table
-from .memory import opened
 
 __all__ = ["configure", "run"]
 

@@ -33,14 +33,12 @@ from ...system import files
 from ..runs.ledger import Journaled, Sought, is_complete, read_journals
 from ..runs.runs import journal_directory, listed, print_sights, seen
 from ..shared.failure import Failure, complain
+from ..shared.memory import Memory, opened, unreadable
+from ..shared.note_file import load, save
 from ..shared.places import PLACES, add_options, place, places
 from ..shared.remedy import command
 from ..shared.report import add_json, moment, on_terminal, print_json, print_table, shown_revision
-from .exporting import save
-from .importing import load
-from .memory import Memory, opened
-from .show import unreadable
-from .transfer import put
+from ..shared.transfer import put
 
 __all__ = ["configure", "run"]
 
@@ -98,7 +96,7 @@ def _quarantine(arguments: argparse.Namespace, directory: str) -> int:
         try:
             path, entry, revision = _move(memory, key, arguments.reason, directory)
         except KeyNotFoundError as error:
-            raise Failure(f"there is no note {key}; see {command(vars(arguments), 'list')}") from error
+            raise Failure(f"there is no note {key}", f"see {command(vars(arguments), 'list')}") from error
     if not arguments.json:
         # Before the journals are read, which may take a while: this is done, whatever comes.
         print(f"{key} at revision {shown_revision(revision)} is quarantined in {visible(path, lines=False)}")
@@ -153,9 +151,9 @@ def _move(memory: Memory, key: str, reason: str, directory: str) -> tuple[str, E
         try:
             entry = memory.read(key, scope)
         except InvalidError as error:
-            raise Failure(str(error), EX_USAGE) from error
+            raise Failure(str(error), status=EX_USAGE) from error
         except UnreadableError as error:
-            raise Failure(unreadable(memory, key, error)) from error
+            raise Failure(*unreadable(memory, key, error)) from error
         revision = scope.revision(key) or ""
         path = _keep(memory, Note(key, entry), revision, reason, directory)
         try:
@@ -165,7 +163,7 @@ def _move(memory: Memory, key: str, reason: str, directory: str) -> tuple[str, E
             complain(f"{key} may still be in the memory; a copy is in {path}")
             raise
         os.unlink(path)  # the note was changed since: this copy is of an old one
-    raise Failure(f"runs keep changing {key}; end them, or try again")
+    raise Failure(f"runs keep changing {key}", "end them, or try again")
 
 
 def _keep(memory: Memory, note: Note, revision: str, reason: str, directory: str) -> str:
@@ -185,16 +183,14 @@ def _keep(memory: Memory, note: Note, revision: str, reason: str, directory: str
         files.make_private_directory(directory)
     except OSError as error:
         raise Failure(
-            f"cannot use the quarantine directory {directory}: {error.strerror}; nothing was moved; "
+            f"cannot use the quarantine directory {directory}: {error.strerror}; nothing was moved",
             "set --quarantine-dir",
-            EX_CONFIG,
+            status=EX_CONFIG,
         ) from error
     try:
         save(path, encode(header, [note]), overwrite=False)
     except Failure as error:
-        raise Failure(
-            f"{str(error).partition('; ')[0]}; nothing was moved; free space there, or set --quarantine-dir"
-        ) from error
+        raise Failure(f"{error.problem}; nothing was moved", "free space there, or set --quarantine-dir") from error
     return path
 
 
@@ -212,17 +208,19 @@ def _restore(arguments: argparse.Namespace, directory: str) -> int:
     with opened(places(vars(arguments)), write=True, make=True) as memory:
         candidates = [one for one in kept if one.note.key == key]
         if not candidates:
-            raise Failure(f"no note {visible(key, lines=False)} is in {directory}; see {_again(arguments, '--list')}")
+            raise Failure(
+                f"no note {visible(key, lines=False)} is in {directory}", f"see {_again(arguments, '--list')}"
+            )
         ours = [one for one in candidates if one.about.get("store") == memory.fingerprint]
         if not ours:
             raise Failure(
-                f"{key} was quarantined from another memory; to put it into this one all the same: "
-                + command(vars(arguments), "import", candidates[-1].path)
+                f"{key} was quarantined from another memory",
+                "to put it into this one all the same: " + command(vars(arguments), "import", candidates[-1].path),
             )
         newest = ours[-1]
         result = put(memory, key, newest.note.entry, overwrite=arguments.overwrite)
     if result.what == "collided":
-        raise Failure(f"{key} holds another note by now, which was left as it is; to replace it, add --overwrite")
+        raise Failure(f"{key} holds another note by now, which was left as it is", "to replace it, add --overwrite")
     if result.what == "refused":
         raise Failure(f"{key} was not put back: {result.reason}")
     os.unlink(newest.path)
@@ -282,7 +280,9 @@ def _read(directory: str) -> tuple[Sequence[_Kept], Sequence[str]]:
         return [], []
     except OSError as error:
         raise Failure(
-            f"cannot read the quarantine directory {directory}: {error.strerror}; check its permissions", EX_CONFIG
+            f"cannot read the quarantine directory {directory}: {error.strerror}",
+            "check its permissions",
+            status=EX_CONFIG,
         ) from error
     kept: list[_Kept] = []
     problems: list[str] = []
@@ -291,7 +291,7 @@ def _read(directory: str) -> tuple[Sequence[_Kept], Sequence[str]]:
         try:
             found = load(path)
         except Failure as error:
-            problems.append(str(error).replace("; nothing was imported", ""))
+            problems.append(str(error))
         else:
             kept += [_Kept(path, found.header, note) for note in found.notes]
     return kept, problems

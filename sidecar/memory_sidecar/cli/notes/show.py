@@ -15,12 +15,12 @@ from ...plain import visible
 from ...store.errors import InvalidError, KeyNotFoundError, UnreadableError
 from ...store.scope import Scope
 from ..shared.failure import Failure
+from ..shared.memory import opened, unreadable
 from ..shared.places import PLACES, add_options, places
-from ..shared.remedy import command, quoted
+from ..shared.remedy import command
 from ..shared.report import add_json, on_terminal, print_json, shown_revision
-from .memory import Memory, opened
 
-__all__ = ["configure", "run", "unreadable", "why_unreadable"]
+__all__ = ["configure", "run"]
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -34,20 +34,22 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     if arguments.raw and on_terminal():
         raise Failure(
-            "--raw would let the note drive this terminal; send it to a file or a pipe, or leave --raw out", EX_USAGE
+            "--raw would let the note drive this terminal",
+            "send it to a file or a pipe, or leave --raw out",
+            status=EX_USAGE,
         )
     scope = Scope()
     with opened(places(vars(arguments))) as memory:
         try:
             entry = memory.read(arguments.key, scope)
         except InvalidError as error:
-            raise Failure(str(error), EX_USAGE) from error
+            raise Failure(str(error), status=EX_USAGE) from error
         except KeyNotFoundError as error:
             raise Failure(
-                f"there is no note {visible(arguments.key, lines=False)}; see " + command(vars(arguments), "list")
+                f"there is no note {visible(arguments.key, lines=False)}", "see " + command(vars(arguments), "list")
             ) from error
         except UnreadableError as error:
-            raise Failure(unreadable(memory, arguments.key, error)) from error
+            raise Failure(*unreadable(memory, arguments.key, error)) from error
     revision = scope.revision(arguments.key)
     if arguments.raw:
         sys.stdout.buffer.write(entry.content.encode())
@@ -60,18 +62,3 @@ def run(arguments: argparse.Namespace) -> int:
         print()
         print(visible(entry.content), end="" if entry.content.endswith("\n") else "\n")
     return 0
-
-
-def unreadable(memory: Memory, key: str, error: UnreadableError) -> str:
-    """What an operator can do about a note that cannot be read."""
-    return why_unreadable(memory.directory, key, error)
-
-
-def why_unreadable(directory: str | None, key: str, error: UnreadableError) -> str:
-    """As `unreadable`, of a note in `directory`, or at a broker."""
-    if error.remedy:
-        return f"{key}: {error.remedy}"
-    what = str(error).partition(". ")[0]
-    if directory is None:
-        return f"{key}: {what}"
-    return f"{key}: {what}; look at {quoted(f'{directory}/{key}.md')}, and mend it or move it away"

@@ -20,6 +20,7 @@ from ...backend.opened import BackendError
 from ...config import Config
 from ...exits import EX_FOUND, StartError
 from ...plain import visible
+from ...remedy import RemedyError
 from ...run.records import is_run_id
 from ...run.runs import RunState
 from ...store.errors import KeyNotFoundError, StoreError, UnreadableError
@@ -28,9 +29,9 @@ from ...system import files
 from ...system.lockdown import available
 from ...version import __version__
 from ...wire.ticket import TICKET_VARIABLE
-from ..notes.show import why_unreadable
 from ..runs.ledger import read_journals
 from ..shared.failure import Failure
+from ..shared.memory import why_unreadable
 from ..shared.places import PLACES, add_options, places
 from ..shared.remedy import command, quoted
 from ..shared.report import add_json, on_terminal, print_json, print_table
@@ -101,10 +102,9 @@ def _all(options: Mapping[str, str | None], run_id: str | None) -> Checks:
     yield from _apart(given, config, identity, backend)
 
 
-def _wrong(check: str, error: Exception | str) -> _Check:
-    """A refusal's own text: what is wrong; what to do."""
-    found, _, mend = str(error).rpartition("; ")
-    return _Check(check, "wrong", found or mend, mend if found else "")
+def _wrong(check: str, error: RemedyError) -> _Check:
+    """What a refusal says, in its two parts."""
+    return _Check(check, "wrong", error.problem, error.remedy)
 
 
 def _launching(options: Mapping[str, str | None]) -> Checks:
@@ -193,12 +193,12 @@ def _store(given: Arguments, config: Config, identity: str | None, backend: str)
         return
     yield from _notes(running, name, directory, given._asdict())
     for what in state.get("may_be_lost", []):
-        yield _wrong(name, what)._replace(state="note")
+        yield _Check(name, "note", what)
 
 
 def _notes(running: Running, name: str, directory: str | None, options: Mapping[str, str | None]) -> Checks:
     running.begin()
-    unreadable: list[str] = []
+    unreadable: list[tuple[str, str]] = []
     try:
         store = running.opened.store
         items = store.list()
@@ -212,7 +212,15 @@ def _notes(running: Running, name: str, directory: str | None, options: Mapping[
                 unreadable.append(why_unreadable(directory, item.key, error))
     except StoreError as error:
         cause = f" ({error.__cause__})" if isinstance(error.__cause__, OSError) else ""
-        yield _wrong(name, error.remedy or f"{error}{cause}; see the other lines, and the log of the harness")
+        found, mend = (
+            (error.remedy, "")
+            if error.remedy
+            else (
+                f"{error}{cause}",
+                "see the other lines, and the log of the harness",
+            )
+        )
+        yield _Check(name, "wrong", found, mend)
         return
     finally:
         running.close()
@@ -225,9 +233,8 @@ def _notes(running: Running, name: str, directory: str | None, options: Mapping[
         if len(items) >= _NEARLY_FULL
         else "",
     )
-    for text in unreadable:
-        found, _, mend = text.partition("; ")
-        yield _Check(name, "wrong", found, mend or "replace or remove it at the broker")
+    for found, mend in unreadable:
+        yield _Check(name, "wrong", found, mend)
 
 
 def _strays(directory: str) -> Checks:

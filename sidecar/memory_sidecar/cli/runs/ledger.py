@@ -127,8 +127,9 @@ def read_journals(directory: str, identity: str | None = None, *, given: Mapping
         names = run_names(directory)
     except OSError as error:
         raise Failure(
-            f"cannot read the journal directory {directory}: {error.strerror}; check --journal-dir and its permissions",
-            EX_CONFIG,
+            f"cannot read the journal directory {directory}: {error.strerror}",
+            "check --journal-dir and its permissions",
+            status=EX_CONFIG,
         ) from error
     found = (_journal(directory, name, given) for name in names)
     return [one for one in found if one is not None and (identity is None or one.problem or one.identity == identity)]

@@ -41,8 +41,8 @@ from ...run.journal import journal_name
 from ...run.kinds import KINDS, REASONS, moment
 from ...run.runs import RunState, remove_run, run_names
 from ...store.rules import is_key
-from ..notes.memory import opened
 from ..shared.failure import Failure, complain, in_steps, stopped_status
+from ..shared.memory import opened
 from ..shared.places import PLACES, add_options, places
 from ..shared.remedy import command
 from ..shared.report import add_json, on_terminal, print_json, print_table, shown_revision
@@ -126,7 +126,9 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.saw is not None:
         if not os.path.isdir(directory):
             # "Nobody saw it" must never be the answer to a misspelt directory.
-            raise Failure(f"there is no journal directory {directory}; check --journal-dir and --store-dir", EX_CONFIG)
+            raise Failure(
+                f"there is no journal directory {directory}", "check --journal-dir and --store-dir", status=EX_CONFIG
+            )
         # Of every identity: a memory may be shared, and a poisoned note is not its author's matter alone.
         only = _fingerprint(arguments)
         journals = [
@@ -147,7 +149,7 @@ def journal_directory(arguments: argparse.Namespace) -> str:
 def _place(arguments: argparse.Namespace) -> tuple[str, str | None]:
     directory = journal_directory(arguments)
     if os.path.lexists(directory) and not os.path.isdir(directory):
-        raise Failure(f"{directory} is not a directory; check --journal-dir and --store-dir", EX_CONFIG)
+        raise Failure(f"{directory} is not a directory", "check --journal-dir and --store-dir", status=EX_CONFIG)
     _, identity = settle(places(vars(arguments)))
     return directory, identity
 
@@ -190,13 +192,13 @@ def _tell_damage(damaged: Sequence[Journaled], sought: Sought | None = None) -> 
 def _show(arguments: argparse.Namespace, directory: str) -> int:
     run_id = arguments.id
     if not is_run_id(run_id):
-        raise Failure("a run id is 1 to 128 letters, digits, _ and -, starting with a letter or digit", EX_USAGE)
+        raise Failure("a run id is 1 to 128 letters, digits, _ and -, starting with a letter or digit", status=EX_USAGE)
     found = [journal for journal in read_journals(directory, given=vars(arguments)) if journal.run == run_id]
     if not found:
-        raise Failure(f"there is no run {run_id} in {directory}; see {command(vars(arguments), 'runs')}")
+        raise Failure(f"there is no run {run_id} in {directory}", f"see {command(vars(arguments), 'runs')}")
     journal = found[0]
     if journal.problem:
-        raise Failure(f"the journal {directory}/{journal_name(run_id)} {journal.problem}\n{journal.remedy}")
+        raise Failure(f"the journal {directory}/{journal_name(run_id)} {journal.problem}", journal.remedy)
     if arguments.json:
         print_json(_as_json(journal) | {"store": journal.store, "records": list(journal.records)})
         return 0
@@ -328,7 +330,9 @@ def _saw(journals: Sequence[Journaled], sought: Sought, only: str | None, *, as_
 
 def _prune(arguments: argparse.Namespace, directory: str, identity: str | None) -> int:
     if arguments.older_than is None and not arguments.state:
-        raise Failure("prune what? Give --older-than AGE, --state STATE, or both; --dry-run shows it first", EX_USAGE)
+        raise Failure(
+            "prune what?", "give --older-than AGE, --state STATE, or both; --dry-run shows it first", status=EX_USAGE
+        )
     limit = None if arguments.older_than is None else time.time() - arguments.older_than
     only = (
         None

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, TextIO
 
 from ...exits import EX_CONFIG, EX_FOUND
 from ...plain import visible
+from ...remedy import RemedyError
 from .output import OutputError, whole
 
 if TYPE_CHECKING:
@@ -30,11 +31,11 @@ _PIPE_CLOSED: Final = 128 + signal.SIGPIPE
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-class Failure(Exception):  # noqa: N818 - it ends a command; it is not an error in it
-    """The command cannot go on. The text says in one or two lines what is wrong and what to do."""
+class Failure(RemedyError):  # noqa: N818 - it ends a command; it is not an error in it
+    """The command cannot go on, and ends with `status`."""
 
-    def __init__(self, text: str, status: int = EX_FOUND) -> None:
-        super().__init__(text)
+    def __init__(self, problem: str, remedy: str = "", *, status: int = EX_FOUND) -> None:
+        super().__init__(problem, remedy)
         self.status = status
 
 

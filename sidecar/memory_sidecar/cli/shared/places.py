@@ -4,10 +4,11 @@ without loading a parser."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ...assemble import Arguments
 from ...exits import StartError
+from ...remedy import RemedyError
 from ...system.files import at_home
 
 if TYPE_CHECKING:
@@ -41,7 +42,8 @@ def places(values: Mapping[str, str | None]) -> Arguments:
     Raises:
         StartError: one is empty (a variable that is not set, most likely), or a path that means nothing.
     """
-    return Arguments(**{name: _value(name, values.get(name)) for name in Arguments._fields})
+    given: dict[str, Any] = {name: _value(name, values.get(name)) for name in Arguments._fields if name in values}
+    return Arguments(**given)
 
 
 def _value(name: str, value: str | None) -> str | None:
@@ -59,8 +61,8 @@ def place(option: str, value: str | None) -> str | None:
         StartError: it is empty, or starts with another user's `~name`.
     """
     if value == "":
-        raise StartError(f"{option} is empty, which names nothing; give it a value, or leave it out")
+        raise StartError(f"{option} is empty, which names nothing", "give it a value, or leave it out")
     try:
         return None if value is None else at_home(value)
-    except ValueError as error:
-        raise StartError(f"{option} {error}") from error
+    except RemedyError as error:
+        raise StartError(f"{option} {error.problem}", error.remedy) from error

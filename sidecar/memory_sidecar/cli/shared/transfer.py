@@ -25,9 +25,9 @@ from ...store.errors import (
 )
 from ...store.rules import check_capacity, normalize_description, validate_write
 from ...store.scope import Scope
-from ..shared.failure import complain, in_steps, stopped_status, told
-from ..shared.report import print_json
+from .failure import complain, in_steps, stopped_status, told
 from .memory import Memory
+from .report import print_json
 
 __all__ = ["NO_DESCRIPTION", "Report", "Result", "form", "print_report", "put", "reader", "transfer"]
 

@@ -14,12 +14,12 @@ from ...backend.choose import backend_of, describe, open_backend
 from ...config import Config
 from ...exits import EX_CONFIG
 from ...store.contract import Entry, Info, Item, Store
-from ...store.errors import KeyNotFoundError, UnavailableError
+from ...store.errors import KeyNotFoundError, UnavailableError, UnreadableError
 from ...store.scope import Scope
-from ..shared.failure import Failure
-from ..shared.remedy import command
+from .failure import Failure
+from .remedy import command, quoted
 
-__all__ = ["Memory", "opened"]
+__all__ = ["Memory", "opened", "unreadable", "why_unreadable"]
 
 T = TypeVar("T")
 
@@ -82,8 +82,10 @@ def opened(arguments: Arguments, *, write: bool = False, make: bool = False, emp
             yield Memory(_Nothing(), "none", identity, backend, directory, unused)
             return
         raise Failure(
-            f"there is no memory at {directory}; check --identity, --store-dir and --config, or start its harness once",
-            EX_CONFIG,
+            f"there is no memory at {directory}",
+            f"check {arguments.option('identity')}, {arguments.option('store-dir')} and {arguments.option('config')}, "
+            "or start its harness once",
+            status=EX_CONFIG,
         )
     running = open_backend(config, identity or "", arguments.store_dir, read_only=not write)
     running.begin()
@@ -96,12 +98,29 @@ def opened(arguments: Arguments, *, write: bool = False, make: bool = False, emp
         running.close()
 
 
+def unreadable(memory: Memory, key: str, error: UnreadableError) -> tuple[str, str]:
+    """Why a note cannot be read, and what an operator can do about it."""
+    return why_unreadable(memory.directory, key, error)
+
+
+def why_unreadable(directory: str | None, key: str, error: UnreadableError) -> tuple[str, str]:
+    """As `unreadable`, of a note in `directory`, or at a broker."""
+    if error.remedy:
+        return f"{key}: {error.remedy}", ""
+    what = str(error).partition(". ")[0]
+    if directory is None:
+        return f"{key}: {what}", "replace or remove it at the broker"
+    return f"{key}: {what}", f"look at {quoted(f'{directory}/{key}.md')}, and mend it or move it away"
+
+
 def _directory(config: Config, identity: str | None, arguments: Arguments) -> str:
     directory: str | None = describe(config, identity, arguments.store_dir)["directory"]
     if directory is None:
         raise Failure(
-            "whose memory? Name the agent with --identity NAME, or give the --config FILE that its harness uses",
-            EX_CONFIG,
+            "whose memory?",
+            f"name the agent with {arguments.option('identity')} NAME, "
+            f"or give the {arguments.option('config')} FILE that its harness uses",
+            status=EX_CONFIG,
         )
     return directory
 

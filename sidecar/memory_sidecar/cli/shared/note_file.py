@@ -1,0 +1,71 @@
+"""Files that hold exported notes: read whole and checked, and written whole. What is in them is `store.portable`'s."""
+
+import os
+import sys
+
+from ...exits import EX_USAGE
+from ...store.errors import InvalidError
+from ...store.portable import Note, Portable, PortableError, decode
+from ...store.rules import validate_write
+from ...system import files
+from .failure import Failure
+from .remedy import quoted
+from .transfer import form
+
+__all__ = ["load", "save"]
+
+
+def load(path: str) -> Portable:
+    """The notes in the file at `path`, all of them legal.
+
+    Raises:
+        Failure: it cannot be read, is not a whole export, or holds an illegal note.
+    """
+    try:
+        if path == "-":
+            if sys.stdin is None:
+                raise Failure("stdin is closed", "send the file to it, or name the file", status=EX_USAGE)
+            data = sys.stdin.buffer.read()
+        else:
+            with open(path, "rb") as file:
+                data = file.read()
+    except OSError as error:
+        raise Failure(f"cannot read {path}: {error.strerror}", "check the name") from error
+    try:
+        found = decode(data)
+    except PortableError as error:
+        raise Failure(f"{path}: {error}") from error
+    for number, note in enumerate(found.notes, 2 if found.header else 1):
+        _check(path, number, note)
+    return found
+
+
+def _check(path: str, number: int, note: Note) -> None:
+    try:
+        validate_write(note.key, *form(note.entry))
+    except InvalidError as error:
+        raise Failure(f"{path}: line {number}: {error}") from error
+
+
+def save(path: str, data: bytes, *, overwrite: bool) -> None:
+    """Write the file at `path`, mode 0600, whole and on disk when this returns.
+
+    Raises:
+        Failure: the file exists, or its directory does not.
+        OSError: it cannot be written.
+    """
+    directory, name = os.path.split(os.path.abspath(path))
+    if os.path.isdir(path):
+        raise Failure(f"{path} is a directory", "name a file in it")
+    try:
+        with files.open_directory(directory) as opened_directory:
+            with files.staged(opened_directory, data) as stage:
+                publish = files.publish_over if overwrite else files.publish_new
+                publish(opened_directory, stage, name)
+            files.flush(opened_directory)
+    except FileNotFoundError as error:
+        raise Failure(f"there is no directory {directory}", f"make it first: mkdir -p {quoted(directory)}") from error
+    except FileExistsError as error:
+        raise Failure(f"{path} exists", "choose another name, or replace it with --overwrite") from error
+    except OSError as error:
+        raise Failure(f"cannot write {path}: {error.strerror}", "choose another place") from error
