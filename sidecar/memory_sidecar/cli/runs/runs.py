@@ -198,7 +198,7 @@ def _show(arguments: argparse.Namespace, directory: str) -> int:
         raise Failure(f"there is no run {run_id} in {directory}", f"see {command(vars(arguments), 'runs')}")
     journal = found[0]
     if journal.problem:
-        raise Failure(f"the journal {directory}/{journal_name(run_id)} {journal.problem}", journal.remedy)
+        raise Failure(f"the journal {directory}/{journal_name(run_id)} {journal.problem}\n{journal.remedy}")
     if arguments.json:
         print_json(_as_json(journal) | {"store": journal.store, "records": list(journal.records)})
         return 0
