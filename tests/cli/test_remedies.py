@@ -102,9 +102,9 @@ def test_a_shell_reads_back_what_was_quoted(words: list[str]) -> None:
     assert found.decode().split("\0")[1:-1] == words
 
 
-def test_a_remedy_names_the_options_of_its_command_and_no_other_name_is_touched(cli: Cli, place: Place) -> None:
-    missing = place.path / "my--config.yaml"
-    other = place.path / "other.yaml"
+def test_a_remedy_names_the_options_of_its_command_and_no_other_name_is_touched(cli: Cli, tmp_path: Path) -> None:
+    missing = tmp_path / "my--config.yaml"
+    other = tmp_path / "other.yaml"
     other.write_text("harness: {memory: {enabled: true}}\n")
     said = cli("copy", "--from", missing, "--to", other).err
     assert said == (
@@ -113,6 +113,6 @@ def test_a_remedy_names_the_options_of_its_command_and_no_other_name_is_touched(
     )
     said = cli("copy", "--from", other, "--to", missing).err
     assert "--from-identity NAME, or give the --from FILE" in said
-    base = place.path / "a--store-dir"
+    base = tmp_path / "a--store-dir"
     said = cli("copy", "--from", other, "--from-identity", "me", "--from-store-dir", base, "--to", missing).err
     assert f"there is no memory at {base}/memory/me; check --from-identity, --from-store-dir and --from," in said
