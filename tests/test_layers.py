@@ -1,5 +1,6 @@
 """The code as a whole: import layers, lint, format and types, each as `make lint` runs it."""
 
+import ast
 import importlib.util
 import shutil
 import subprocess
@@ -8,6 +9,8 @@ from pathlib import Path
 
 import pytest
 from tests.support.sidecar import ROOT, environment
+
+from memory_sidecar.cli import COMMANDS
 
 
 def run(*words: str) -> None:
@@ -37,3 +40,18 @@ def test_types_hold() -> None:
     if importlib.util.find_spec("mypy") is None:
         pytest.skip("mypy is not installed")
     run("mypy")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_no_command_is_imported_by_another(name: str) -> None:
+    ours = {f"memory_sidecar.cli.{command.module}" for command in COMMANDS.values()}
+    module = f"memory_sidecar.cli.{COMMANDS[name].module}"
+    found = importlib.util.find_spec(module)
+    assert found is not None
+    assert found.origin is not None
+    imported = set()
+    for node in ast.walk(ast.parse(Path(found.origin).read_text())):
+        if isinstance(node, ast.ImportFrom):
+            base = importlib.util.resolve_name("." * node.level + (node.module or ""), found.parent or "")
+            imported |= {base} | {f"{base}.{alias.name}" for alias in node.names}
+    assert imported & ours <= ({"memory_sidecar.cli.runs.runs"} if name == "quarantine" else set())

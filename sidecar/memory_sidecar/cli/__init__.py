@@ -8,44 +8,42 @@ interrupted, 143 terminated, 129 hung up, 141 nobody reads stdout.
 import gc
 import sys
 from importlib import import_module
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 
 from ..exits import EX_USAGE
 
 if TYPE_CHECKING:
     import argparse
 
-__all__ = ["COMMANDS", "build_parser", "main"]
+__all__ = ["COMMANDS", "Command", "build_parser", "main"]
+
+
+class Command(NamedTuple):
+    """A command: the module that has its `configure` and `run`, and its line in the list of commands."""
+
+    module: str
+    summary: str
+
 
 COMMANDS: Final = {
-    "serve": "serve one harness on stdin and stdout (started by the harness, with a launch ticket)",
-    "audit": "look for memory tools on MCP servers, A2A cards and in MCP host configurations, as a stranger would",
-    "info": "show where memory is kept, with which tools and limits; touches nothing",
-    "doctor": "find what is wrong with a configuration, its store and its journals, and say what mends it",
-    "try": "be the harness yourself: list, read and write by hand, and watch refusals",
-    "list": "list the notes of a memory",
-    "show": "show one note",
-    "export": "write a whole memory to one file",
-    "import": "read a memory from such a file",
-    "copy": "copy a memory from one configuration's store to another's",
-    "quarantine": "move a note out of every later run's reach, and back",
-    "runs": "list, show and prune runs; tell which runs saw a note",
-    "completion": "print a completion script for a shell",
-}
-
-# Where the command is no good name for a module: a keyword, or a module of the standard library.
-_MODULES: Final = {
-    "audit": "review.audit",
-    "copy": "notes.copying",
-    "doctor": "review.doctor",
-    "export": "notes.exporting",
-    "import": "notes.importing",
-    "info": "review.info",
-    "list": "notes.listing",
-    "quarantine": "notes.quarantine",
-    "runs": "runs.runs",
-    "show": "notes.show",
-    "try": "trying",
+    "serve": Command("serve", "serve one harness on stdin and stdout (started by the harness, with a launch ticket)"),
+    "audit": Command(
+        "review.audit",
+        "look for memory tools on MCP servers, A2A cards and in MCP host configurations, as a stranger would",
+    ),
+    "info": Command("review.info", "show where memory is kept, with which tools and limits; touches nothing"),
+    "doctor": Command(
+        "review.doctor", "find what is wrong with a configuration, its store and its journals, and say what mends it"
+    ),
+    "try": Command("trying", "be the harness yourself: list, read and write by hand, and watch refusals"),
+    "list": Command("notes.listing", "list the notes of a memory"),
+    "show": Command("notes.show", "show one note"),
+    "export": Command("notes.exporting", "write a whole memory to one file"),
+    "import": Command("notes.importing", "read a memory from such a file"),
+    "copy": Command("notes.copying", "copy a memory from one configuration's store to another's"),
+    "quarantine": Command("notes.quarantine", "move a note out of every later run's reach, and back"),
+    "runs": Command("runs.runs", "list, show and prune runs; tell which runs saw a note"),
+    "completion": Command("completion", "print a completion script for a shell"),
 }
 
 _EPILOG: Final = """\
@@ -109,11 +107,11 @@ def build_parser(only: str | None = None) -> "argparse.ArgumentParser":
     )
     parser.add_argument("--version", action="version", version=f"memory-sidecar {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=Parser)
-    for name, summary in COMMANDS.items():
+    for name, (module_name, summary) in COMMANDS.items():
         if only not in (None, name):
             commands.add_parser(name, help=summary, add_help=False)
             continue
-        module = import_module(f".{_MODULES.get(name, name)}", __name__)
+        module = import_module(f".{module_name}", __name__)
         command = commands.add_parser(name, help=summary, description=module.__doc__, formatter_class=plain)
         module.configure(command)
         command.set_defaults(call=module.run)

@@ -10,9 +10,9 @@ import argparse
 import os
 import stat
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from typing import Final, NamedTuple
+from typing import Final
 
 from ...assemble import Arguments, default_journal_dir, settle
 from ...backend.choose import Running, backend_of, check, describe, open_backend
@@ -20,12 +20,10 @@ from ...backend.opened import BackendError
 from ...config import Config
 from ...exits import EX_FOUND, StartError
 from ...plain import visible
-from ...remedy import RemedyError
 from ...run.records import is_run_id
 from ...run.runs import RunState
 from ...store.errors import KeyNotFoundError, StoreError, UnreadableError
 from ...store.rules import MAX_ENTRIES, is_key
-from ...system import files
 from ...system.lockdown import available
 from ...version import __version__
 from ...wire.ticket import TICKET_VARIABLE
@@ -33,28 +31,14 @@ from ..runs.ledger import read_journals
 from ..shared.failure import Failure
 from ..shared.memory import why_unreadable
 from ..shared.places import PLACES, add_options, places
-from ..shared.remedy import command, quoted
+from ..shared.remedy import command
 from ..shared.report import add_json, on_terminal, print_json, print_table
+from .check import Check, Checks, wrong
+from .directories import check_directory, strays
 
 __all__ = ["configure", "run"]
 
-_LITTLE: Final = 16 * 1024 * 1024
-"""Free bytes under which a disk soon refuses notes: a full store takes four times as much."""
-_FEW: Final = 64
-"""Free inodes under which it does."""
 _NEARLY_FULL: Final = MAX_ENTRIES * 9 // 10
-
-
-class _Check(NamedTuple):
-    """One line: `state` is ok, note or wrong."""
-
-    check: str
-    state: str
-    found: str
-    mend: str = ""
-
-
-Checks = Iterator[_Check]
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -83,16 +67,14 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _all(options: Mapping[str, str | None], run_id: str | None) -> Checks:
-    yield _Check(
-        "program", "ok", f"memory-sidecar {__version__} on Python {sys.version.split()[0]} at {sys.executable}"
-    )
+    yield Check("program", "ok", f"memory-sidecar {__version__} on Python {sys.version.split()[0]} at {sys.executable}")
     yield from _launching(options)
     try:
         given = places(options)
         config, identity = settle(given)
         backend = backend_of(config)
     except (StartError, BackendError) as error:
-        yield _wrong("config", error)
+        yield wrong("config", error)
         return
     yield _config(given, config, backend)
     yield _lockdown(connect=backend == "jetstream")
@@ -102,16 +84,11 @@ def _all(options: Mapping[str, str | None], run_id: str | None) -> Checks:
     yield from _apart(given, config, identity, backend)
 
 
-def _wrong(check: str, error: RemedyError) -> _Check:
-    """What a refusal says, in its two parts."""
-    return _Check(check, "wrong", error.problem, error.remedy)
-
-
 def _launching(options: Mapping[str, str | None]) -> Checks:
     """What `serve` itself refuses to start on. No harness is at hand here, so a ticket is looked at if there is one."""
     path = os.environ.get(TICKET_VARIABLE)
     if not path:
-        yield _Check(
+        yield Check(
             "launch",
             "note",
             f"no launch ticket in {TICKET_VARIABLE}, and serve needs one, with pipes for stdin and stdout: "
@@ -123,45 +100,45 @@ def _launching(options: Mapping[str, str | None]) -> Checks:
     try:
         status = os.lstat(path)
     except OSError as error:
-        yield _Check("launch", "wrong", f"the launch ticket {path} cannot be used: {error.strerror}", again)
+        yield Check("launch", "wrong", f"the launch ticket {path} cannot be used: {error.strerror}", again)
         return
     private = (
         stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid() and not stat.S_IMODE(status.st_mode) & 0o177
     )
     if private:
-        yield _Check("launch", "ok", f"the launch ticket {path} is there, and private")
+        yield Check("launch", "ok", f"the launch ticket {path} is there, and private")
     else:
-        yield _Check("launch", "wrong", f"the launch ticket {path} is not a private file of this user", again)
+        yield Check("launch", "wrong", f"the launch ticket {path} is not a private file of this user", again)
 
 
-def _lockdown(connect: bool) -> _Check:
+def _lockdown(connect: bool) -> Check:
     held = available(connect=connect)
-    return _Check("lockdown", "note" if held.reason else "ok", f"serve gives up its rights; holding: {held.describe()}")
+    return Check("lockdown", "note" if held.reason else "ok", f"serve gives up its rights; holding: {held.describe()}")
 
 
-def _config(given: Arguments, config: Config, backend: str) -> _Check:
+def _config(given: Arguments, config: Config, backend: str) -> Check:
     named = f"{given.config}: backend {backend}" if given.config else f"no --config: memory is on, backend {backend}"
     if not config.memory.enabled:
-        return _Check("config", "wrong", f"{named}, but memory is not enabled", "set harness.memory.enabled: true")
-    return _Check("config", "ok", named + (", read only" if config.memory.read_only else ""))
+        return Check("config", "wrong", f"{named}, but memory is not enabled", "set harness.memory.enabled: true")
+    return Check("config", "ok", named + (", read only" if config.memory.read_only else ""))
 
 
-def _identity(identity: str | None) -> _Check:
+def _identity(identity: str | None) -> Check:
     if identity is None:
-        return _Check(
+        return Check(
             "identity",
             "note",
             "none is set: memories go under the base name of the harness's program",
             "set identity in --config, or --identity, to keep them together whatever launches them",
         )
     if not is_key(identity):
-        return _Check(
+        return Check(
             "identity",
             "note",
             f"{identity!r} cannot name a directory or a prefix",
             "set identity to letters, digits and . _ = -",
         )
-    return _Check("identity", "ok", identity)
+    return Check("identity", "ok", identity)
 
 
 # --- the store -------------------------------------------------------------------------------------------------
@@ -172,28 +149,28 @@ def _store(given: Arguments, config: Config, identity: str | None, backend: str)
         directory = describe(config, identity, given.store_dir).get("directory") if backend == "file" else None
         if backend == "file" and directory is None:
             directory = os.path.abspath(os.path.join(given.store_dir or "", "memory"))
-            yield from _place("store", directory, "--store-dir")
+            yield from check_directory("store", directory, "--store-dir")
             return
     except BackendError as error:
-        yield _wrong("store", error)
+        yield wrong("store", error)
         return
     if directory is not None:
         read_only = config.memory.read_only
-        yield from _place("store", directory, "harness.memory.options.directory or --store-dir", read_only)
+        yield from check_directory("store", directory, "harness.memory.options.directory or --store-dir", read_only)
         if not os.path.isdir(directory) or not os.access(directory, os.R_OK | os.X_OK):
             return
-        yield from _strays(directory)
+        yield from strays(directory)
     name = "store" if backend == "file" else "broker"
     try:
         running = open_backend(config, identity or "", given.store_dir, read_only=True, locked=True)
         # Of files it would tell what reading them tells below.
         state = {} if directory is not None else check(config, identity or "", given.store_dir)[0]
     except BackendError as error:
-        yield _wrong(name, error)
+        yield wrong(name, error)
         return
     yield from _notes(running, name, directory, given._asdict())
     for what in state.get("may_be_lost", []):
-        yield _Check(name, "note", what)
+        yield Check(name, "note", what)
 
 
 def _notes(running: Running, name: str, directory: str | None, options: Mapping[str, str | None]) -> Checks:
@@ -220,12 +197,12 @@ def _notes(running: Running, name: str, directory: str | None, options: Mapping[
                 "see the other lines, and the log of the harness",
             )
         )
-        yield _Check(name, "wrong", found, mend)
+        yield Check(name, "wrong", found, mend)
         return
     finally:
         running.close()
     where = running.opened.store.info().location
-    yield _Check(
+    yield Check(
         name,
         "note" if len(items) >= _NEARLY_FULL else "ok",
         f"{len(items)} of {MAX_ENTRIES} notes" + (f" in {where}" if where else ""),
@@ -234,98 +211,7 @@ def _notes(running: Running, name: str, directory: str | None, options: Mapping[
         else "",
     )
     for found, mend in unreadable:
-        yield _Check(name, "wrong", found, mend)
-
-
-def _strays(directory: str) -> Checks:
-    """What lies in the directory and is no note: it is never touched, and a person may wonder where it is."""
-    with suppress(OSError), os.scandir(directory) as entries:
-        strays = sorted(
-            entry.name
-            for entry in entries
-            if not entry.name.startswith(".")
-            and not (
-                entry.name.endswith(".md")
-                and is_key(entry.name.removesuffix(".md"))
-                and entry.is_file(follow_symlinks=False)
-            )
-        )
-        if strays:
-            shown = ", ".join(strays[:3]) + (", ..." if len(strays) > 3 else "")
-            yield _Check("store", "note", f"not seen as notes in {directory}: {shown}", "notes are files KEY.md")
-
-
-def _place(check: str, directory: str, option: str, read_only: bool = False) -> Checks:
-    """Whether a directory is there, or can be made, and is private; whether its disk has room.
-
-    With `read_only` one that is there only has to be readable.
-    """
-    existing = directory
-    while not os.path.lexists(existing) and os.path.dirname(existing) != existing:
-        existing = os.path.dirname(existing)
-    change = f"make it a directory that this user can read and write, or set {option}"
-    if not os.path.isdir(existing):
-        yield _Check(check, "wrong", f"cannot use {directory}: {existing} is not a directory", change)
-        return
-    if read_only and existing == directory:
-        if os.access(directory, os.R_OK | os.X_OK):
-            yield _Check(check, "ok", f"{directory}, to be read only")
-        else:
-            yield _Check(check, "wrong", f"cannot use {directory}: it is not readable by this user", change)
-        return
-    space = os.statvfs(existing)
-    if space.f_flag & os.ST_RDONLY:
-        yield _Check(
-            check, "wrong", f"cannot use {directory}: its disk is read-only", f"mount it writable, or set {option}"
-        )
-        return
-    if not _may_write(existing):
-        if os.stat(existing).st_uid == os.geteuid() and not os.access(existing, os.R_OK | os.W_OK | os.X_OK):
-            change = f"chmod u+rwx {quoted(existing)}"
-        yield _Check(check, "wrong", f"cannot use {directory}: {existing} is not writable by this user", change)
-        return
-    if existing != directory:
-        yield _Check(check, "ok", f"{directory} will be made at the first start")
-    else:
-        yield _privacy(check, directory)
-    free, inodes = space.f_bavail * space.f_frsize, space.f_favail
-    # Some file systems count no inodes.
-    if free < _LITTLE or (space.f_files and inodes < _FEW):
-        state = "wrong" if not free or (space.f_files and not inodes) else "note"
-        yield _Check(check, state, f"only {free // 1024} KiB are free on its disk", "free space, or use another disk")
-
-
-def _may_write(directory: str) -> bool:
-    # Kernel file systems (/proc, /sys) let root write, as far as access(2) tells, and make no file all the same.
-    with suppress(OSError), files.open_directory(directory) as opened:
-        if os.access(directory, os.R_OK | os.W_OK | os.X_OK) and os.fstat(opened).st_nlink:
-            return os.path.realpath(directory).split(os.sep)[1] not in ("proc", "sys")
-    return False
-
-
-def _privacy(check: str, directory: str) -> _Check:
-    status = os.stat(directory)
-    mode = stat.S_IMODE(status.st_mode)
-    if status.st_uid != os.geteuid():
-        return _Check(
-            check,
-            "note",
-            f"{directory} belongs to another user",
-            f"chown -R {quoted(_user())} {quoted(directory)}, if it should not",
-        )
-    if mode & 0o077:
-        return _Check(
-            check, "note", f"{directory} is open to other users (mode {mode:04o})", f"chmod 700 {quoted(directory)}"
-        )
-    return _Check(check, "ok", directory)
-
-
-def _user() -> str:
-    import pwd
-
-    with suppress(KeyError):
-        return pwd.getpwuid(os.geteuid()).pw_name
-    return str(os.geteuid())
+        yield Check(name, "wrong", found, mend)
 
 
 # --- journals --------------------------------------------------------------------------------------------------
@@ -335,23 +221,23 @@ def _journals(given: Arguments, run_id: str | None) -> Checks:
     try:
         directory = os.path.abspath(given.journal_dir or default_journal_dir(given.store_dir))
     except StartError as error:
-        yield _wrong("journal", error)
+        yield wrong("journal", error)
         return
-    yield from _place("journal", directory, "--journal-dir")
+    yield from check_directory("journal", directory, "--journal-dir")
     if os.path.lexists(directory) and not (os.path.isdir(directory) and os.access(directory, os.R_OK | os.X_OK)):
         return
     try:
         found = read_journals(directory, given=given._asdict())
     except Failure as error:
-        yield _wrong("journal", error)
+        yield wrong("journal", error)
         return
     states = {journal.run: RunState(journal.run, journal.state, "", "") for journal in found}
     counted = [state.state for state in states.values()]
     shown = ", ".join(f"{counted.count(state)} {state}" for state in sorted(set(counted)))
-    yield _Check("journal", "ok", f"runs: {shown or 'none yet'}")
+    yield Check("journal", "ok", f"runs: {shown or 'none yet'}")
     for journal in found:
         if journal.problem:
-            yield _Check("journal", "wrong", f"the journal of run {journal.run} {journal.problem}", journal.remedy)
+            yield Check("journal", "wrong", f"the journal of run {journal.run} {journal.problem}", journal.remedy)
     if run_id is not None:
         yield _run(run_id, states)
 
@@ -362,7 +248,7 @@ def _apart(given: Arguments, config: Config, identity: str | None, backend: str)
         notes = describe(config, identity, given.store_dir)["directory"] if backend == "file" else None
         journals = given.journal_dir or default_journal_dir(given.store_dir)
         if notes is not None and os.path.realpath(notes) == os.path.realpath(journals):
-            yield _Check(
+            yield Check(
                 "journal",
                 "wrong",
                 f"notes and journals are in one directory, {notes}",
@@ -379,9 +265,9 @@ _CANNOT_OPEN: Final[dict[str, tuple[str, str]]] = {
 }
 
 
-def _run(run_id: str, states: dict[str, RunState]) -> _Check:
+def _run(run_id: str, states: dict[str, RunState]) -> Check:
     if not is_run_id(run_id):
-        return _Check(
+        return Check(
             "run",
             "wrong",
             f"{run_id!r} is no run id",
@@ -390,5 +276,5 @@ def _run(run_id: str, states: dict[str, RunState]) -> _Check:
     state = states[run_id].state if run_id in states else "new"
     if state in _CANNOT_OPEN:
         found, mend = _CANNOT_OPEN[state]
-        return _Check("run", "wrong", f"run {run_id} {found}", mend)
-    return _Check("run", "ok", f"run {run_id} can be opened; it is {state}")
+        return Check("run", "wrong", f"run {run_id} {found}", mend)
+    return Check("run", "ok", f"run {run_id} can be opened; it is {state}")

@@ -1,0 +1,109 @@
+"""What `doctor` finds in a directory that notes or journals are kept in. Nothing is changed."""
+
+import os
+import stat
+from contextlib import suppress
+from typing import Final
+
+from ...store.rules import is_key
+from ...system import files
+from ..shared.remedy import quoted
+from .check import Check, Checks
+
+__all__ = ["check_directory", "strays"]
+
+_LITTLE: Final = 16 * 1024 * 1024
+"""Free bytes under which a disk soon refuses notes: a full store takes four times as much."""
+_FEW: Final = 64
+"""Free inodes under which it does."""
+
+
+def strays(directory: str) -> Checks:
+    """What lies in the directory and is no note: it is never touched, and a person may wonder where it is."""
+    with suppress(OSError), os.scandir(directory) as entries:
+        strays = sorted(
+            entry.name
+            for entry in entries
+            if not entry.name.startswith(".")
+            and not (
+                entry.name.endswith(".md")
+                and is_key(entry.name.removesuffix(".md"))
+                and entry.is_file(follow_symlinks=False)
+            )
+        )
+        if strays:
+            shown = ", ".join(strays[:3]) + (", ..." if len(strays) > 3 else "")
+            yield Check("store", "note", f"not seen as notes in {directory}: {shown}", "notes are files KEY.md")
+
+
+def check_directory(check: str, directory: str, option: str, read_only: bool = False) -> Checks:
+    """Whether a directory is there, or can be made, and is private; whether its disk has room.
+
+    With `read_only` one that is there only has to be readable.
+    """
+    existing = directory
+    while not os.path.lexists(existing) and os.path.dirname(existing) != existing:
+        existing = os.path.dirname(existing)
+    change = f"make it a directory that this user can read and write, or set {option}"
+    if not os.path.isdir(existing):
+        yield Check(check, "wrong", f"cannot use {directory}: {existing} is not a directory", change)
+        return
+    if read_only and existing == directory:
+        if os.access(directory, os.R_OK | os.X_OK):
+            yield Check(check, "ok", f"{directory}, to be read only")
+        else:
+            yield Check(check, "wrong", f"cannot use {directory}: it is not readable by this user", change)
+        return
+    space = os.statvfs(existing)
+    if space.f_flag & os.ST_RDONLY:
+        yield Check(
+            check, "wrong", f"cannot use {directory}: its disk is read-only", f"mount it writable, or set {option}"
+        )
+        return
+    if not _may_write(existing):
+        if os.stat(existing).st_uid == os.geteuid() and not os.access(existing, os.R_OK | os.W_OK | os.X_OK):
+            change = f"chmod u+rwx {quoted(existing)}"
+        yield Check(check, "wrong", f"cannot use {directory}: {existing} is not writable by this user", change)
+        return
+    if existing != directory:
+        yield Check(check, "ok", f"{directory} will be made at the first start")
+    else:
+        yield _privacy(check, directory)
+    free, inodes = space.f_bavail * space.f_frsize, space.f_favail
+    # Some file systems count no inodes.
+    if free < _LITTLE or (space.f_files and inodes < _FEW):
+        state = "wrong" if not free or (space.f_files and not inodes) else "note"
+        yield Check(check, state, f"only {free // 1024} KiB are free on its disk", "free space, or use another disk")
+
+
+def _may_write(directory: str) -> bool:
+    # Kernel file systems (/proc, /sys) let root write, as far as access(2) tells, and make no file all the same.
+    with suppress(OSError), files.open_directory(directory) as opened:
+        if os.access(directory, os.R_OK | os.W_OK | os.X_OK) and os.fstat(opened).st_nlink:
+            return os.path.realpath(directory).split(os.sep)[1] not in ("proc", "sys")
+    return False
+
+
+def _privacy(check: str, directory: str) -> Check:
+    status = os.stat(directory)
+    mode = stat.S_IMODE(status.st_mode)
+    if status.st_uid != os.geteuid():
+        return Check(
+            check,
+            "note",
+            f"{directory} belongs to another user",
+            f"chown -R {quoted(_user())} {quoted(directory)}, if it should not",
+        )
+    if mode & 0o077:
+        return Check(
+            check, "note", f"{directory} is open to other users (mode {mode:04o})", f"chmod 700 {quoted(directory)}"
+        )
+    return Check(check, "ok", directory)
+
+
+def _user() -> str:
+    import pwd
+
+    with suppress(KeyError):
+        return pwd.getpwuid(os.geteuid()).pw_name
+    return str(os.geteuid())
