@@ -37,10 +37,16 @@ class Item(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """A whole memory, as read."""
+    """A whole memory, as read.
+
+    `header` is what another program keeps in front of the content, from the document's first byte on, fences and
+    description included, as it stands there; "" where nothing but the description is. An overwrite keeps it
+    (`document.serialize`).
+    """
 
     description: str
     content: str
+    header: str = ""
 
 
 class Store(Protocol):

@@ -1,4 +1,4 @@
-"""A note as bytes, the same for every backend: a YAML header holding only `description`, then the body.
+"""A note as bytes, the same for every backend: a YAML header with `description`, then the body.
 
     ---
     description: One line about it
@@ -6,86 +6,120 @@
 
     The body, byte for byte.
 
-A real YAML library writes and reads the header. The one exception is decided by `_PLAIN`: a line of
-unremarkable ASCII words, which every YAML reader takes as itself; skipping the library there keeps launch
-and listings fast, and a property test holds both ways equal.
+A header may hold more, when another program wrote it. Then all of it, from the first byte to the body, is
+`Entry.header`, and `serialize` puts it back as it stood, with only the description's value replaced where that differs.
+The description of a header that no YAML reader takes is read by its line, as the text that stands there.
+
+What is written is one line that every YAML reader takes as the same text, by two rules that a sweep over all code
+points proves: unremarkable ASCII words stand bare, everything else stands in single quotes.
 """
 
 import re
 from typing import Final
 
+from . import front_matter
 from .contract import Entry
-from .errors import UnreadableError
+from .errors import InvalidError, UnreadableError
 from .rules import MAX_DESCRIPTION, MAX_ENTRY_BYTES, one_line
 
-__all__ = ["HEADER_BYTES", "UNREADABLE", "check_text", "parse", "parse_description", "serialize"]
+__all__ = ["HEADER_BYTES", "UNREADABLE", "check_text", "other_lines", "parse", "parse_description", "serialize"]
 
 UNREADABLE: Final = "(unreadable)"
 """The description under which a listing shows an entry that cannot be read."""
 
 HEADER_BYTES: Final = 4096 + 64
-"""How much of a document `parse_description` needs at most, for any header that `serialize` writes."""
+"""How much of a document `parse_description` needs at most, for any header that is ours alone."""
 
 # No colon, hash or quote mark; a letter first, so nothing that YAML could take for a number, date or sign.
 _PLAIN: Final = r"[A-Za-z](?:[A-Za-z0-9 ,.;()/_+=*!?&%-]*[A-Za-z0-9,.;()/_+=*!?&%-])?"
 _PLAIN_TEXT: Final = re.compile(_PLAIN)
 _PLAIN_HEADER: Final = re.compile(rb"---\ndescription: (" + _PLAIN.encode() + rb")\n---\n\n?")
-# Words that one YAML version or another reads as a boolean or null; the library leaves some of them bare.
+# Words that one YAML version or another reads as a boolean or null.
 _RESERVED: Final = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})
 
 _BOM: Final = b"\xef\xbb\xbf"
-_HEADER: Final = re.compile(rb"---[ \t]*\r?\n(?P<yaml>.*?)^---[ \t]*(?:\r?\n(?:\r?\n)?|\Z)", re.DOTALL | re.MULTILINE)
+# The blank line before the body is one of the header's own kind, so that a body's first line end is never taken for it.
+_FENCED: Final = re.compile(
+    rb"---[ \t]*\r?\n(?P<yaml>.*?)^---[ \t]*(?:\r\n(?:\r\n)?|\n\n?|\Z)", re.DOTALL | re.MULTILINE
+)
 
 
-def serialize(description: str, content: str) -> bytes:
-    """The stored form of a validated write (`rules.validate_write`), at most `rules.MAX_ENTRY_BYTES`."""
-    if _PLAIN_TEXT.fullmatch(description) is not None:
-        quote = "'" if description.lower() in _RESERVED else ""
-        header = f"description: {quote}{description}{quote}\n"
-    else:
-        import yaml
+def serialize(description: str, content: str, header: str = "") -> bytes:
+    """The stored form of a validated write (`rules.validate_write`), at most `rules.MAX_ENTRY_BYTES`.
 
-        # Not the C dumper: libyaml escapes every character beyond U+FFFF to ten bytes, past the budget.
-        # An unlimited width keeps the header on one line; other readers fold differently.
-        header = yaml.dump({"description": description}, Dumper=yaml.SafeDumper, allow_unicode=True, width=float("inf"))
-    return f"---\n{header}---\n\n{content}".encode()
+    `header` is that of an `Entry`, to be kept.
+
+    Raises:
+        InvalidError: `header` cannot be kept: it is no header, takes no description, or is too long for this content.
+    """
+    if not header:
+        return f"---\ndescription: {_scalar(description)}\n---\n\n{content}".encode()
+    kept = _with_description(header, description) + _separator(header, content)
+    document = f"{kept}{content}".encode()
+    if len(document) > MAX_ENTRY_BYTES:
+        room = MAX_ENTRY_BYTES - len(kept.encode())
+        raise InvalidError(
+            "The content does not fit beside the header lines that another program keeps in this memory. "
+            + (f"Shorten it to {room} bytes, or use another key." if room > 0 else "Use another key.")
+        )
+    if parse(document) != Entry(description, content, kept):
+        raise _not_kept()
+    return document
 
 
 def parse(document: bytes) -> Entry:
-    """Read a stored document, hand-edited ones included: CRLF line ends, a byte order mark, no header.
+    """Read a stored document, of other programs and editors too: CRLF line ends, a byte order mark, no header.
 
-    Without a header of ours the whole text is the content and the description is empty, so that nothing that is
-    stored is hidden from a reader. A hand-written description is brought to the stored form.
+    Without a header the whole text is the content and the description is empty. A description is brought to the stored
+    form (`rules.one_line`), but never cut: one longer than `rules.MAX_DESCRIPTION` is returned whole.
 
     Raises:
         UnreadableError: it is not UTF-8, or larger than any legal entry.
     """
     check_text(document)
-    description, start = _header(document)
-    return Entry(description, document[start:].decode())
+    if plain := _PLAIN_HEADER.match(document):
+        return Entry(_plain_description(plain), document[plain.end() :].decode())
+    fenced, offset = _fenced(document)
+    fields = front_matter.read(fenced["yaml"].decode()) if fenced is not None else None
+    if fenced is None or fields is None:
+        return Entry("", document[offset:].decode())
+    header = document[: fenced.end()].decode() if fields.others.strip() else ""
+    return Entry(one_line(fields.description or ""), document[fenced.end() :].decode(), header)
 
 
 def parse_description(prefix: bytes, size: int) -> str | None:
     """The description of a document of `size` bytes that starts with `prefix`; None if more is needed.
 
-    Never looks past the header, so it does not notice damage in a body.
+    Never looks past the prefix, so it does not notice damage in a longer body. A description longer than
+    `rules.MAX_DESCRIPTION`, which no write stores, is cut and ends in `…`: a listing stays bounded.
 
     Raises:
         UnreadableError: the prefix is not UTF-8, or the document is larger than any legal entry.
     """
     _check_size(size)
-    description, start = _header(prefix)
+    try:
+        prefix.decode()
+    except UnicodeDecodeError as error:
+        # A character cut by the end of the prefix is no damage.
+        if len(prefix) == size or error.start < len(prefix) - 3:
+            raise _not_text() from error
+        prefix, size = prefix[: error.start], max(size, error.start + 1)
+    if plain := _PLAIN_HEADER.match(prefix):
+        return None if plain.end() == len(prefix) < size else _shortened(_plain_description(plain))
+    fenced, offset = _fenced(prefix)
+    start = offset if fenced is None else fenced.end()
     # A header may go on past the prefix; so may the line that seems to end one.
-    if len(prefix) < size and (start == len(prefix) or (start <= len(_BOM) and _may_open_header(prefix))):
+    if len(prefix) < size and (start == len(prefix) or (fenced is None and _may_open_header(prefix))):
         return None
-    if not description:
-        try:
-            prefix.decode()
-        except UnicodeDecodeError as error:
-            # A character cut by the end of the prefix is no damage.
-            if len(prefix) == size or error.start < len(prefix) - 3:
-                raise _not_text() from error
-    return description
+    fields = front_matter.read(fenced["yaml"].decode()) if fenced is not None else None
+    return _shortened(one_line(fields.description or "")) if fields is not None else ""
+
+
+def other_lines(header: str) -> str:
+    """What an `Entry.header` holds beside fences and description, as it stands there; "" if nothing."""
+    fenced, _ = _fenced(header.encode())
+    fields = front_matter.read(fenced["yaml"].decode()) if fenced is not None else None
+    return fields.others if fields is not None else ""
 
 
 def check_text(document: bytes) -> None:
@@ -108,18 +142,29 @@ def _not_text() -> UnreadableError:
     return UnreadableError("This memory is stored, but it is not UTF-8 text. Leave it; its operator must repair it.")
 
 
-def _header(document: bytes) -> tuple[str, int]:
-    """The description and the offset of the body; ("", 0 or past the byte order mark) without a header."""
-    if plain := _PLAIN_HEADER.match(document):
-        # Its only white space is spaces, and it holds nothing else that the stored form replaces.
-        return _shortened(" ".join(plain[1].decode().split())), plain.end()
+def _not_kept() -> InvalidError:
+    return InvalidError(
+        "This memory has header lines of another program that cannot be kept with this description. "
+        "Leave it, and save what you have under another key."
+    )
+
+
+def _scalar(description: str, *, bare: bool = True) -> str:
+    if bare and _PLAIN_TEXT.fullmatch(description) is not None and description.lower() not in _RESERVED:
+        return description
+    # `rules.one_line` has left nothing that single quotes cannot hold: no line break, control or noncharacter.
+    return "'" + description.replace("'", "''") + "'"
+
+
+def _plain_description(plain: re.Match[bytes]) -> str:
+    # Its only white space is spaces, and it holds nothing else that the stored form replaces.
+    return " ".join(plain[1].decode().split())
+
+
+def _fenced(document: bytes) -> tuple[re.Match[bytes] | None, int]:
+    """The block between the fences, if there is one, and the offset of a text that has none."""
     offset = len(_BOM) if document.startswith(_BOM) else 0
-    found = _HEADER.match(document, offset)
-    if found is not None:
-        description = _description_in(found["yaml"])
-        if description is not None:
-            return description, found.end()
-    return "", offset
+    return _FENCED.match(document, offset), offset
 
 
 def _may_open_header(prefix: bytes) -> bool:
@@ -127,24 +172,34 @@ def _may_open_header(prefix: bytes) -> bool:
     return b"---".startswith(head[:3]) or _BOM.startswith(head)
 
 
-def _description_in(header: bytes) -> str | None:
-    import yaml
-
-    # The base loader reads every scalar as the text it is written as: a date stays the text of a date.
-    loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
-    try:
-        fields = yaml.load(header.decode(), Loader=loader)  # noqa: S506 - builds only str, list and dict
-    except (yaml.YAMLError, ValueError, OverflowError, RecursionError):
-        return None
-    description = fields.get("description") if isinstance(fields, dict) else None
-    if not isinstance(description, str):
-        return None
-    return _stored_form(description)
-
-
-def _stored_form(description: str) -> str:
-    return _shortened(one_line(description))
-
-
 def _shortened(line: str) -> str:
-    return line[:MAX_DESCRIPTION].rstrip()
+    return line if len(line) <= MAX_DESCRIPTION else line[:MAX_DESCRIPTION] + "…"
+
+
+def _with_description(header: str, description: str) -> str:
+    """`header` with this description in place of its own; as it stood if that is the same.
+
+    Raises:
+        InvalidError: it is no header, or takes none.
+    """
+    fenced, _ = _fenced(header.encode())
+    fields = front_matter.read(fenced["yaml"].decode()) if fenced is not None else None
+    if fenced is None or fields is None or fenced.end() != len(header.encode()):
+        raise _not_kept()
+    if fields.description is not None and one_line(fields.description) == description:
+        return header
+    before, after = header.encode()[: fenced.start("yaml")].decode(), header.encode()[fenced.end("yaml") :].decode()
+    line_end = "\r\n" if before.endswith("\r\n") else "\n"
+    edited = fields.with_description(_scalar(description, bare=not fields.flow), line_end)
+    if edited is None:
+        raise _not_kept()
+    return before + edited + after
+
+
+def _separator(header: str, content: str) -> str:
+    """What must stand between a header and the content for the content to be read back as it is."""
+    line_end = "\r\n" if header.endswith("\r\n") else "\n"
+    if not header.endswith("\n"):
+        return line_end * 2 if content else ""
+    closed_by_blank_line = header.endswith(line_end * 2)
+    return line_end if content.startswith(line_end) and not closed_by_blank_line else ""

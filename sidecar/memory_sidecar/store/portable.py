@@ -2,11 +2,12 @@
 
     {"format": "memory-sidecar/export", "version": 1, "created": ..., "identity": ..., "backend": ..., "notes": 2}
     {"key": ..., "description": ..., "content": ...}
-    {"key": ..., "description": ..., "content": ...}
+    {"key": ..., "description": ..., "content": ..., "header": ...}
     {"notes": 2, "sha256": ...}
 
 JSON, not the stored documents: it is exact for every text, and the same whatever backend kept it. The last line holds
-the digest of all bytes before it, so that a file cut short or changed is noticed. Other programs may leave the first
+the digest of all bytes before it, so that a file cut short or changed is noticed. `header` stands only in notes that
+have one (`contract.Entry`). Other programs may leave the first
 and the last line out and write notes alone. Pure: no file is touched here.
 """
 
@@ -17,7 +18,7 @@ from typing import Any, Final, NamedTuple
 
 from .contract import Entry
 
-__all__ = ["Note", "Portable", "PortableError", "decode", "encode"]
+__all__ = ["Note", "Portable", "PortableError", "decode", "encode", "members"]
 
 FORMAT: Final = "memory-sidecar/export"
 VERSION: Final = 1
@@ -43,10 +44,15 @@ class PortableError(ValueError):
 
 def encode(header: Mapping[str, Any], notes: Iterable[Note]) -> bytes:
     """The file's bytes. `header` is what to say beside format, version and count."""
-    lines = [_line({"key": note.key, **note.entry._asdict()}) for note in notes]
+    lines = [_line({"key": note.key, **members(note.entry)}) for note in notes]
     first = _line({"format": FORMAT, "version": VERSION, **header, "notes": len(lines)})
     body = first + b"".join(lines)
     return body + _line({"notes": len(lines), "sha256": hashlib.sha256(body).hexdigest()})
+
+
+def members(entry: Entry) -> dict[str, str]:
+    """The entry as members of a JSON object; without `header` where it has none."""
+    return {name: value for name, value in entry._asdict().items() if value or name != "header"}
 
 
 def _line(value: Mapping[str, Any]) -> bytes:
@@ -127,7 +133,9 @@ def _object(line: bytes, number: int) -> dict[str, Any]:
 
 
 def _note(value: Mapping[str, Any], number: int) -> Note:
-    names = ("key", "description", "content")
-    if set(value) != set(names) or not all(isinstance(value[name], str) for name in names):
-        raise PortableError(f"line {number}: a note has key, description and content, each a text, and nothing else")
-    return Note(value["key"], Entry(value["description"], value["content"]))
+    names = {"key", "description", "content"}
+    if set(value) - {"header"} != names or not all(isinstance(text, str) for text in value.values()):
+        raise PortableError(
+            f"line {number}: a note has key, description and content, and may have a header, each a text, and nothing else"
+        )
+    return Note(value["key"], Entry(value["description"], value["content"], value.get("header", "")))

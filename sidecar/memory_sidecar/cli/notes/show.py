@@ -13,6 +13,7 @@ import sys
 from ...exits import EX_USAGE
 from ...plain import visible
 from ...store.errors import InvalidError, KeyNotFoundError, UnreadableError
+from ...store.portable import members
 from ...store.scope import Scope
 from ..shared.failure import Failure
 from ..shared.memory import opened, unreadable
@@ -54,7 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.raw:
         sys.stdout.buffer.write(entry.content.encode())
     elif arguments.json:
-        print_json({"key": arguments.key, "revision": revision, **entry._asdict()})
+        print_json({"key": arguments.key, "revision": revision, **members(entry)})
     else:
         print(f"key          {arguments.key}")
         print(f"revision     {shown_revision(revision)}")

@@ -42,7 +42,7 @@ def load(path: str) -> Portable:
 
 def _check(path: str, number: int, note: Note) -> None:
     try:
-        validate_write(note.key, *form(note.entry))
+        validate_write(note.key, form(note.entry).description, note.entry.content)
     except InvalidError as error:
         raise Failure(f"{path}: line {number}: {error}") from error
 

@@ -159,7 +159,7 @@ def _put(memory: Memory, key: str, entry: Entry, *, overwrite: bool, dry_run: bo
         found = memory.read(key, scope)
     except KeyNotFoundError:
         if not dry_run:
-            memory.ask(lambda: memory.store.create(key, *entry))
+            memory.ask(lambda: memory.store.create(key, entry.description, entry.content))
         return Result(key, "created")
     if form(found) == entry:
         return Result(key, "unchanged")
@@ -167,7 +167,7 @@ def _put(memory: Memory, key: str, entry: Entry, *, overwrite: bool, dry_run: bo
         return Result(key, "collided")
     if not dry_run:
         # Replaces the very value that was just compared, where the store can tell.
-        memory.ask(lambda: memory.store.update(key, *entry, scope=scope))
+        memory.ask(lambda: memory.store.update(key, entry.description, entry.content, scope=scope))
     return Result(key, "overwritten")
 
 
