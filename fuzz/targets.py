@@ -119,13 +119,18 @@ def documents(data: bytes) -> None:
     described = [_description(data[:length], len(data)) for length in lengths]
     assert described[-1] is not None, "a whole document leaves open how it is described"
     if entry is not None:
+        listed = entry.description
+        if len(listed) > rules.MAX_DESCRIPTION:
+            listed = listed[: rules.MAX_DESCRIPTION] + "…"
         for length, description in zip(lengths, described, strict=True):
-            assert description in (None, entry.description), f"described otherwise by its first {length} bytes"
-        assert len(entry.description) <= rules.MAX_DESCRIPTION
+            assert description in (None, listed), f"described otherwise by its first {length} bytes"
         assert entry.description == rules.one_line(entry.description)
         _is_stored(entry.description, entry.content)
+        _is_kept(entry.header, entry.description, entry.content)
     description, _, content = data.decode(errors="surrogateescape").partition("\0")
     _is_stored(description, content)
+    if entry is not None:
+        _is_kept(entry.header, description, content)
 
 
 def _description(prefix: bytes, size: int) -> str | None:
@@ -145,6 +150,21 @@ def _is_stored(description: str, content: str) -> None:
     assert len(stored) <= rules.MAX_ENTRY_BYTES, "a legal note is larger than any may be"
     assert document.parse(stored) == Entry(line, content), "a note is not what was written"
     assert document.parse_description(stored[: document.HEADER_BYTES], len(stored)) == line
+
+
+def _is_kept(header: str, description: str, content: str) -> None:
+    """What another program keeps in front of a note stays, or the write is refused."""
+    try:
+        line = rules.validate_write("key", description, content)
+        stored = document.serialize(line, content, header)
+    except InvalidError:
+        return
+    assert len(stored) <= rules.MAX_ENTRY_BYTES, "a legal note is larger than any may be"
+    again = document.parse(stored)
+    assert again[:2] == (line, content), "a note is not what was written"
+    assert document.serialize(line, content, again.header) == stored, "copying a note back changes it"
+    if header:
+        assert document.other_lines(again.header).split() == document.other_lines(header).split()
 
 
 # --- journals ----------------------------------------------------------------------------------------------------

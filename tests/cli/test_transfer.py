@@ -195,7 +195,7 @@ def test_a_hand_written_note_without_a_header_is_copied_whole(cli: Cli, place: P
     (place.notes / "a.md").write_text("just text\r\n", newline="")
     there = ("copy", "--from", config(place), "--to", config(other))
     assert cli(*there).out == "1 created\n"
-    assert documents(other)["a.md"] == b"---\ndescription: (no description)\n---\n\njust text\r\n"
+    assert documents(other)["a.md"] == b"---\ndescription: '(no description)'\n---\n\njust text\r\n"
     assert cli(*there).out == "1 unchanged\n"
     assert cli("copy", "--from", config(other), "--to", config(place)).out == "1 unchanged\n"
 

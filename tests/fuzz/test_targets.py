@@ -120,8 +120,8 @@ def _grown(line: bytes) -> Any:
 CONTROLS = {
     "a chunk is dropped": ("wire", codec, "Splitter", _Forgetful),
     "a number becomes infinite": ("wire", codec, "_finite", float),
-    "a description is cut": ("documents", document, "_stored_form", lambda text: text[:5]),
-    "a body is trimmed": ("documents", document, "_HEADER", re.compile(rb"---\n(?P<yaml>.*?)^---\s*", re.S | re.M)),
+    "a description is cut": ("documents", document, "one_line", lambda text: text[:5]),
+    "a body is trimmed": ("documents", document, "_FENCED", re.compile(rb"---\n(?P<yaml>.*?)^---\s*", re.S | re.M)),
     "a loss is taken for a grant": ("journals", replaying, "decode", _grown),
     "a library's error comes through": ("configurations", config, "Exception", yaml.YAMLError),
     "a context is quoted": ("contexts", nats_context, "parse", _quoting),

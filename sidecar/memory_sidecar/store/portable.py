@@ -136,6 +136,6 @@ def _note(value: Mapping[str, Any], number: int) -> Note:
     names = {"key", "description", "content"}
     if set(value) - {"header"} != names or not all(isinstance(text, str) for text in value.values()):
         raise PortableError(
-            f"line {number}: a note has key, description and content, and may have a header, each a text, and nothing else"
+            f"line {number}: a note has key, description and content, perhaps header, each a text, and nothing else"
         )
     return Note(value["key"], Entry(value["description"], value["content"], value.get("header", "")))
