@@ -38,7 +38,7 @@ async def model_calls(run: Run, name: str, **arguments: object) -> None:
 
 
 async def monday(config: Path, place: Path) -> None:
-    say("1. Monday. A harness launches the sidecar as its subprocess and opens a run. Its model gets four tools:")
+    say("1. Monday. A harness launches the sidecar as its subprocess and opens a run. Its model gets these tools:")
     async with MemorySidecar.launch(config=config, store_dir=place) as memory, memory.run("research") as run:
         print("  " + ", ".join(tool["name"] for tool in run.tools))
         say("   The model keeps what it found out, and can't clobber a note by accident:")

@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from random import Random
@@ -116,7 +117,7 @@ class _Soak:
         self._slots: dict[int, str] = {}
         self._rounds = 0
         self.samples: list[Sample] = []
-        self.tools = dict.fromkeys(("memory_list", "memory_read", "memory_write", "memory_delete"), 0)
+        self.tools: Counter[str] = Counter()
         self.calls = self.refusals = self.overwrites = self.opened = self.ended = self.pruned = 0
 
     def begin(self) -> None:

@@ -16,6 +16,8 @@ from mcp.client.stdio import stdio_client
 from pydantic import BaseModel
 from tests.support.sidecar import EXTENSION, RUN, SERVE, TICKET, environment, make_ticket
 
+from exposure_policy import TOOLS
+
 pytestmark = pytest.mark.anyio
 
 
@@ -73,7 +75,7 @@ async def test_the_official_client_connects_lists_and_calls(launch: Launch) -> N
         run = hello.meta[RUN]
         await client.send_ping()
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-        assert list(tools) == ["memory_list", "memory_read", "memory_write", "memory_delete"]
+        assert list(tools) == list(TOOLS)
         note = {"key": "plan", "description": "the plan", "content": "one\ntwo é\n"}
         changed = {**note, "content": "three", "overwrite": True}
         calls: list[tuple[str, dict[str, Any], dict[str, Any]]] = [

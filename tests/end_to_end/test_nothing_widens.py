@@ -2,7 +2,7 @@
 
 Each is taken from where the product declares it, or from what the living process asks for, so that one which is added
 later is swept too. With no ticket, or one that is used up, all of them change nothing; with a good one, the model gets
-the same four tools by the same texts, or the start is refused.
+the same tools by the same texts, or the start is refused.
 """
 
 import inspect

@@ -30,6 +30,8 @@ from tests.support.sidecar import (
     until,
 )
 
+from exposure_policy import tool_set
+
 MIB = 1024 * 1024
 
 
@@ -100,7 +102,9 @@ def test_unknown_notifications_are_ignored(sidecar: Sidecar) -> None:
 
 def test_a_withheld_tool_is_as_unknown_as_one_that_never_existed(tmp_path: Path) -> None:
     with launched(tmp_path, *configured(tmp_path, "read_only: true")) as sidecar:
-        assert [tool["name"] for tool in sidecar.request("tools/list")["tools"]] == ["memory_list", "memory_read"]
+        assert [tool["name"] for tool in sidecar.request("tools/list")["tools"]] == list(
+            tool_set(enabled=True, read_only=True)
+        )
         errors = []
         for name in ("memory_write", "memory_delete", "memory_format"):
             arguments = {"key": "k", "description": "d", "content": "c"}

@@ -15,10 +15,11 @@ import anyio
 import pytest
 from tests.support.scripted_model import Call, Request, ScriptedModel, scripted_model
 
+import exposure_policy
 from memory_sidecar.harness import MemorySidecar, RequestRefusedError, Run, StartError
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples" / "adapters"
-TOOLS = ["memory_list", "memory_read", "memory_write", "memory_delete"]
+TOOLS = list(exposure_policy.TOOLS)
 NOTE = {"key": "deploy", "description": "When we deploy", "content": "We deploy on Tuesdays."}
 WRITE = Call("memory_write", NOTE)
 READ = Call("memory_read", {"key": "deploy"})

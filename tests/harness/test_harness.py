@@ -15,6 +15,7 @@ import anyio
 import pytest
 from tests.support.sidecar import environment, guarded, launched
 
+from exposure_policy import TOOLS
 from memory_sidecar.harness import (
     MemorySidecar,
     RequestRefusedError,
@@ -73,7 +74,7 @@ async def test_the_main_job(tmp_path: Path) -> None:
         assert run.resumed is False
         assert run.read_only is False
         assert run.unsaved is None
-        assert [tool["name"] for tool in run.tools] == ["memory_list", "memory_read", "memory_write", "memory_delete"]
+        assert [tool["name"] for tool in run.tools] == list(TOOLS)
         assert "memory_write" in run.instructions
         written = await run.call("memory_write", NOTE)
         assert written.structured == {"written": True, "key": "plan"}

@@ -1,6 +1,6 @@
 """A simple model of a store and of each run's authority, and a machine that plays both against the real ones.
 
-Moves: several runs call the four tools; another writer changes notes behind their backs; a run is suspended, killed
+Moves: several runs call the tools; another writer changes notes behind their backs; a run is suspended, killed
 (its journal is let go in the middle, nothing is said) or finished, and resumed by one that knows nothing. After
 every move the tools' answers, the scopes and the journals must be what the model says.
 """

@@ -23,6 +23,7 @@ from starlette.routing import Route
 from tests.policy.servers import offers
 from tests.policy.servers.handed import handing
 
+from exposure_policy import TOOLS
 from exposure_policy.audit import CLEAN, LEAK, UNAUDITED, Bounds, Report, Target, TargetReport, audit
 
 HERE = Path(__file__).parent / "servers"
@@ -118,7 +119,7 @@ def test_a_clean_server_over_stdio() -> None:
 
 def test_the_sidecars_list_re_exported_is_found_tool_by_tool(leaks: dict[str, TargetReport]) -> None:
     report = leaks["reexport"]
-    assert {f.name for f in report.findings} == {"memory_list", "memory_read", "memory_write", "memory_delete"}
+    assert {f.name for f in report.findings} == set(TOOLS)
     for finding in report.findings:
         assert finding.tool == finding.name
         assert {"name", "marker"} <= {evidence.rule for evidence in finding.evidence}

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
+from ..decide import TOOLS
 from .result import Finding
 
 __all__ = ["NOT_LOOKED_AT", "RULES", "UNAUDITED_RULE", "Rule", "counted", "relation"]
@@ -22,7 +23,7 @@ _TAKE_OFF: Final = "Take it off this surface. Memory is for the harness that lau
 RULES: Final = {
     "name": Rule(
         "A memory tool is offered under its name",
-        "The name is one of memory_list, memory_read, memory_write and memory_delete, with anything before it and a "
+        f"The name is one of {', '.join(TOOLS)}, with anything before it and a "
         "version or a word after it, in any case, separators or look-alike letters; or it says the same in English "
         "words that are known, as measured on well-known servers. Other words and languages are not known.",
         _TAKE_OFF,

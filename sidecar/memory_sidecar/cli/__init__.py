@@ -47,8 +47,8 @@ COMMANDS: Final = {
 }
 
 _EPILOG: Final = """\
-A harness launches `memory-sidecar serve` as its subprocess and gives its model the four memory tools:
-memory_list, memory_read, memory_write and memory_delete. It is private to that harness: it is not an MCP
+A harness launches `memory-sidecar serve` as its subprocess and gives its model the memory tools,
+which `memory-sidecar info` names. It is private to that harness: it is not an MCP
 server for other programs, and it refuses to become one.
 
 In Python, do not run it by hand; write

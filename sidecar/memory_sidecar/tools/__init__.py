@@ -1,1 +1,1 @@
-"""The four tools the model sees: what each is called, takes and says. `catalog` decides which exist."""
+"""The tools the model sees: what each is called, takes and says. `catalog` decides which exist."""
