@@ -13,6 +13,7 @@ from typing import Any, cast
 
 import anyio
 import pytest
+from tests.support.processes import children
 from tests.support.sidecar import environment, guarded, launched
 
 from exposure_policy import TOOLS
@@ -22,8 +23,8 @@ from memory_sidecar.harness import (
     SidecarDiedError,
     SidecarError,
     StartError,
+    bounds,
 )
-from memory_sidecar.harness import sidecar as harness_sidecar
 
 pytestmark = pytest.mark.anyio
 
@@ -43,15 +44,6 @@ def tickets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     yield place
     assert list(place.iterdir()) == []
     assert children() == before
-
-
-def children() -> set[str]:
-    """All child processes, zombies included."""
-    words: set[str] = set()
-    for task in Path("/proc/self/task").iterdir():
-        with suppress(FileNotFoundError):  # a thread that ended meanwhile has handed its children on
-            words.update((task / "children").read_text().split())
-    return words
 
 
 def launch(tmp_path: Path, **options: Any) -> AbstractAsyncContextManager[MemorySidecar]:
@@ -181,7 +173,7 @@ async def test_a_sidecar_that_cannot_start_raises_its_own_remedy(tmp_path: Path)
 
 
 def pid_of(memory: MemorySidecar) -> int:
-    return memory._connection._process.pid
+    return memory.pid
 
 
 async def test_a_sidecar_that_is_killed_fails_the_pending_calls_and_all_later_ones(tmp_path: Path) -> None:
@@ -530,8 +522,8 @@ HANDSHAKE = "print(json.dumps({'jsonrpc': '2.0', 'id': 1, 'result': {}}), flush=
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("_STOP_SECONDS", "_IDLE_STOP_SECONDS", "_KILL_SECONDS"):
-        monkeypatch.setattr(harness_sidecar, name, 0.1)
+    for name in ("STOP_SECONDS", "IDLE_STOP_SECONDS", "KILL_SECONDS"):
+        monkeypatch.setattr(bounds, name, 0.1)
 
 
 @pytest.mark.usefixtures("impatient")
@@ -561,14 +553,13 @@ async def test_a_program_that_ignores_everything_is_left(tmp_path: Path, handsha
 
 async def test_only_who_has_a_run_open_and_answers_is_given_long(tmp_path: Path) -> None:
     """The bounds that the documentation tells. A sidecar gives calls that hang 15 seconds itself."""
-    bound = harness_sidecar._patience
-    assert bound(None) == harness_sidecar._KILL_SECONDS == 2
+    assert (bounds.STOP_SECONDS, bounds.IDLE_STOP_SECONDS, bounds.KILL_SECONDS) == (20, 5, 2)
     async with launch(tmp_path) as memory:
-        assert bound(memory) == harness_sidecar._IDLE_STOP_SECONDS == 5
+        assert memory._patience() == bounds.IDLE_STOP_SECONDS
         async with memory.run():
-            assert bound(memory) == harness_sidecar._STOP_SECONDS == 20
-            memory._connection.silent = True
-            assert bound(memory) == 2
+            assert memory._patience() == bounds.STOP_SECONDS
+            memory._connection._pump.silent = True
+            assert memory._patience() == bounds.KILL_SECONDS
             await memory.runs()
-            assert bound(memory) == 20  # it answers again
-        assert bound(memory) == 5
+            assert memory._patience() == bounds.STOP_SECONDS  # it answers again
+        assert memory._patience() == bounds.IDLE_STOP_SECONDS

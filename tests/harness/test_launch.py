@@ -16,7 +16,7 @@ import pytest
 from tests.support.sidecar import ROOT, SERVE, environment
 
 from memory_sidecar.cli import serve
-from memory_sidecar.harness import LaunchOptions, MemorySidecar, StartError
+from memory_sidecar.harness import LaunchOptions, MemorySidecar, StartError, bounds
 from memory_sidecar.harness import errors as harness_errors
 from memory_sidecar.harness.mcp import memory_session
 
@@ -141,8 +141,7 @@ async def test_what_keeps_it_from_starting_is_one_kind_of_error(cause: str, laun
 async def test_a_program_that_says_nothing_is_not_waited_for_without_end(
     launch: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("errors", "sidecar", "mcp"):
-        monkeypatch.setattr(sys.modules[f"memory_sidecar.harness.{module}"], "START_SECONDS", 0.1)
+    monkeypatch.setattr(bounds, "START_SECONDS", 0.1)
     with anyio.fail_after(60), pytest.raises(StartError, match=r"did not answer .*; check the command"):
         async with launch(command=[*SH, "exec sleep 1000"]):
             pytest.fail("it started")

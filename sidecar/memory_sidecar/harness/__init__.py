@@ -14,7 +14,8 @@ from .errors import (
     SidecarError,
     StartError,
 )
-from .sidecar import MemorySidecar, Run, ToolResult
+from .result import ToolResult
+from .sidecar import MemorySidecar, Run
 
 __all__ = [
     "LaunchOptions",

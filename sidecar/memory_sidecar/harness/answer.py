@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from .errors import RequestRefusedError
-from .sidecar import NO_OBJECT, NOT_JSON, Run, ToolResult, for_model
+from .result import NO_OBJECT, NOT_JSON, ToolResult, for_model
+from .sidecar import Run
 
 __all__ = ["answer"]
 

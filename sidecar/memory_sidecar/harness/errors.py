@@ -3,8 +3,9 @@
 import signal
 from typing import Final
 
+from . import bounds
+
 __all__ = [
-    "START_SECONDS",
     "RequestRefusedError",
     "SidecarDiedError",
     "SidecarError",
@@ -13,9 +14,6 @@ __all__ = [
     "start_failed",
     "start_refused",
 ]
-
-START_SECONDS: Final = 60.0
-"""How long a sidecar may take to answer the handshake. On files it takes a moment; for a broker it waits 10 seconds."""
 
 _TICKET_REFUSED: Final = -32021
 
@@ -36,8 +34,11 @@ class RequestRefusedError(SidecarError):
     """The sidecar refused a request: an unknown tool, a run that cannot be opened. `code` is JSON-RPC's."""
 
     def __init__(self, code: int, message: str) -> None:
-        super().__init__(message)
+        super().__init__(code, message)  # what a copy, another process's too, is made from
         self.code = code
+
+    def __str__(self) -> str:
+        return str(self.args[1])
 
 
 def start_refused(code: int, message: str) -> StartError:
@@ -52,7 +53,7 @@ def start_refused(code: int, message: str) -> StartError:
 
 def start_failed(how: str | None = None) -> StartError:
     """What it means that `initialize` was not answered: the process did `how` (a sentence's beginning), or nothing."""
-    how = how or f"what was launched did not answer within {START_SECONDS:.0f} seconds"
+    how = how or f"what was launched did not answer within {bounds.START_SECONDS:.0f} seconds"
     return StartError(f"{how}; check the command and read its log on stderr")
 
 

@@ -13,9 +13,10 @@ import sys
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TextIO, Unpack
 
+from . import bounds
 from .command import LaunchOptions, StrPath, command_line
-from .connection import MAX_FRAME
-from .errors import START_SECONDS, StartError, start_failed, start_refused
+from .errors import StartError, start_failed, start_refused
+from .frames import MAX_FRAME
 from .ticket import EXTENSION, launch_environment, ticket
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ async def memory_session(
             ):
                 try:
                     try:
-                        with anyio.fail_after(START_SECONDS):
+                        with anyio.fail_after(bounds.START_SECONDS):
                             await session.initialize()
                     except MCPError as error:
                         raise _cannot_start(error) from None

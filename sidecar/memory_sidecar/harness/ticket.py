@@ -8,7 +8,7 @@ from typing import Final
 
 from .errors import StartError
 
-__all__ = ["EXTENSION", "launch_environment", "ticket"]
+__all__ = ["EXTENSION", "launch_environment", "new_ticket", "ticket"]
 
 _TICKET: Final = "MEMORY_SIDECAR_TICKET"
 """The environment variable that carries the ticket's path to the sidecar."""
@@ -20,9 +20,8 @@ EXTENSION: Final = "memory-sidecar/harness"
 """The capability under which `initialize` presents the token: `{"ticket": token}`."""
 
 
-@contextmanager
-def ticket() -> Iterator[tuple[str, str]]:
-    """A ticket for one launch: its path and its token. What the sidecar did not use up is removed.
+def new_ticket() -> tuple[str, str]:
+    """A ticket for one launch: the path of its file, which is new and private, and its token.
 
     Raises:
         StartError: there is no place to write it.
@@ -35,13 +34,22 @@ def ticket() -> Iterator[tuple[str, str]]:
     except OSError as error:
         raise _unwritable(error) from error
     try:
-        try:
-            os.write(descriptor, token)
-        except OSError as error:
-            raise _unwritable(error) from error
-        finally:
-            os.close(descriptor)
-        yield path, token.decode()
+        os.write(descriptor, token)
+    except OSError as error:
+        with suppress(OSError):
+            os.unlink(path)
+        raise _unwritable(error) from error
+    finally:
+        os.close(descriptor)
+    return path, token.decode()
+
+
+@contextmanager
+def ticket() -> Iterator[tuple[str, str]]:
+    """A ticket for the block, as `new_ticket` makes it. What the sidecar did not use up is removed."""
+    path, token = new_ticket()
+    try:
+        yield path, token
     finally:
         with suppress(FileNotFoundError):
             os.unlink(path)

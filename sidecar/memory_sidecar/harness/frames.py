@@ -1,0 +1,55 @@
+"""Frames of the wire, from the launching side: what may be sent, and what counts as an answer. Pure."""
+
+import json
+from typing import Any, Final
+
+from .errors import RequestRefusedError
+
+__all__ = ["MAX_FRAME", "PARSE_ERROR", "FrameTooLargeError", "frame", "is_answer"]
+
+MAX_FRAME: Final = 1024 * 1024
+"""Bytes in a frame, newline not counted, that the sidecar reads."""
+
+PARSE_ERROR: Final = -32700
+"""JSON-RPC's code for what is no JSON: found before it was sent, or by the sidecar."""
+
+_INVALID_REQUEST: Final = -32600
+
+
+class FrameTooLargeError(RequestRefusedError):
+    """The request is larger than the wire takes; it was not sent."""
+
+
+def frame(message: dict[str, Any]) -> bytes:
+    """`message` as it goes through the pipe.
+
+    Raises:
+        RequestRefusedError: it is none that can be sent.
+    """
+    try:
+        text = json.dumps(message, separators=(",", ":"), allow_nan=False).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        if isinstance(error, TypeError) or str(error).startswith("Circular"):  # the harness's doing, not a model's
+            raise RequestRefusedError(
+                _INVALID_REQUEST,
+                f"the request is no JSON: {error}; pass dicts, lists, texts, numbers, booleans and None",
+            ) from None
+        raise RequestRefusedError(
+            PARSE_ERROR,
+            "the request holds what JSON has no word for (NaN, Infinity), too large a number, or lists and objects "
+            "nested too deeply; send it without",
+        ) from None
+    if len(text) > MAX_FRAME:
+        # The sidecar would not read it, hence could not answer it under its id: the wait would never end.
+        raise FrameTooLargeError(_INVALID_REQUEST, f"the request is longer than {MAX_FRAME} bytes; send less at a time")
+    return text + b"\n"
+
+
+def is_answer(message: object) -> bool:
+    """Whether `message` is a JSON-RPC response: a result, or an error with its code and message."""
+    if not isinstance(message, dict):
+        return False
+    if "result" in message:
+        return message.get("id") is not None
+    error = message.get("error")
+    return isinstance(error, dict) and isinstance(error.get("code"), int) and isinstance(error.get("message"), str)
