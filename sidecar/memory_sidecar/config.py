@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from .options import OptionsError, decode_options, shown_key
 from .remedy import RemedyError
+from .system import files
 
 __all__ = ["Config", "ConfigError", "MemoryConfig", "load", "parse"]
 
@@ -49,8 +50,7 @@ def load(path: str, option: str = "--config") -> Config:
         ConfigError: it cannot be read, is not YAML, or breaks a rule.
     """
     try:
-        with open(path, "rb") as file:
-            text = file.read(MAX_CONFIG_BYTES + 1)
+        text = files.read_regular(path, MAX_CONFIG_BYTES + 1)
     except OSError as error:
         raise ConfigError(f"cannot read the configuration {path}: {error.strerror}", f"check {option}") from error
     if len(text) > MAX_CONFIG_BYTES:

@@ -115,7 +115,7 @@ def damaged_journal(place: Place) -> Start:
 
 CASES: dict[str, tuple[Setup, str, str]] = {
     "bad YAML": (config("harness: {memory: [\n"), "this is not valid YAML", "mend that line"),
-    "not YAML at all": (config(b"\x00\x01\x02"), "check that --config names the right file", "this is not YAML text"),
+    "not YAML at all": (config(b"\x00\x01\x02"), "write it as YAML, or name another file", "this is not YAML text"),
     "a list": (config("- memory\n"), "start it with `harness:`", "a configuration is a YAML mapping"),
     "misspelt memory key": (memory("{enabeld: true}"), "did you mean enabled?", "harness.memory.enabeld"),
     "misspelt outer key": (config("identiy: bot\n"), "misspelling of identity", "identiy looks like"),

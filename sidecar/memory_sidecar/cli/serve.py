@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final
 from ..assemble import lock_down, prepare
 from ..exits import EX_USAGE, StartError
 from ..observe import log
+from ..system.inherited import put_right
 from ..version import __version__
 from ..wire.serve import Service, serve
 from ..wire.stdio import PARENT_VARIABLE, NotPrivateError, claim, watch_parent
@@ -75,6 +76,7 @@ def serve_harness(options: Mapping[str, str | None], injected: Injected | None =
     `options` are those of the command line, with underscores. A program that brings a store of its own passes it as
     `injected` (`backend.injected`), and is launched by its harness in place of `memory-sidecar serve`.
     """
+    put_right(strays=injected is None)
     path = os.environ.pop(TICKET_VARIABLE, "")
     if not path:
         return _refuse(WHO_MAY_START)
@@ -134,5 +136,6 @@ def _locked(error: StartError) -> StartError:
 
 
 def _refuse(reason: str) -> int:
-    print(f"memory-sidecar: {reason}", file=sys.stderr)
+    if sys.stderr is not None:  # else `print` would take stdout, and that may be the wire
+        print(f"memory-sidecar: {reason}", file=sys.stderr)
     return EX_USAGE

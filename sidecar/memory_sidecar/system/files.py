@@ -31,6 +31,7 @@ __all__ = [
     "open_with_status",
     "publish_new",
     "publish_over",
+    "read_regular",
     "read_up_to",
     "staged",
     "sweep",
@@ -46,7 +47,13 @@ _CAREFULLY: Final = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 _STAGE_PREFIX: Final = ".tmp-"
 _STAGE_NAME: Final = re.compile(r"\.tmp-[0-9a-f]{16}")
-_NO_HARD_LINKS: Final = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK})
+_NO_HARD_LINKS: Final = frozenset(
+    {errno.EACCES, errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK}
+)
+"""EACCES is what Android says. Where the directory may not be changed at all, the rename that follows says so too."""
+
+_CANNOT_FLUSH: Final = frozenset({errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP})
+"""What fsync(2) answers where there is no such operation: of directories on CIFS and some FUSE file systems."""
 
 
 class LockTimeoutError(OSError):
@@ -142,6 +149,24 @@ def open_with_status(name: str, directory: int | None, flags: int = os.O_RDONLY)
     return descriptor, status
 
 
+def read_regular(path: str, limit: int) -> bytes:
+    """The first `limit` bytes of the file at `path`, where only a regular file makes sense. Links are followed.
+
+    Raises:
+        OSError: it cannot be read, or is a FIFO, a device or a socket: reading that would wait, perhaps for ever.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    try:
+        mode = os.fstat(descriptor).st_mode
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+        if not stat.S_ISREG(mode):
+            raise OSError(errno.EINVAL, "it is not a regular file", path)
+        return read_up_to(descriptor, limit)
+    finally:
+        close(descriptor)
+
+
 def create_exclusively(name: str, directory: int | None, flags: int = os.O_RDWR) -> int:
     """A descriptor of the new file `name`, mode 0600.
 
@@ -173,16 +198,28 @@ def close(descriptor: int) -> None:
         os.close(descriptor)
 
 
-def flush(descriptor: int) -> None:
-    """Return when what was written to this file or directory has reached the disk."""
+def flush(descriptor: int) -> bool:
+    """Return when what was written to this file or directory has reached the disk.
+
+    False if its file system has no way to do that: `disk.inspect` finds it out beforehand, for it to be told.
+
+    Raises:
+        OSError: it failed, and what was written may be lost.
+    """
     full = getattr(fcntl, "F_FULLFSYNC", None)  # macOS: fsync alone stops at the drive's cache
     if full is not None:
         try:
             fcntl.fcntl(descriptor, full)
-            return
+            return True
         except OSError:
             pass
-    os.fsync(descriptor)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno in _CANNOT_FLUSH:
+            return False
+        raise
+    return True
 
 
 @contextmanager
@@ -295,7 +332,7 @@ def sweep(directory: int) -> None:
     with os.scandir(directory) as entries:
         stale = [entry.name for entry in entries if _STAGE_NAME.fullmatch(entry.name)]
     for name in stale:
-        with suppress(PermissionError, FileNotFoundError):  # another user's; or another sidecar swept it first
+        with suppress(OSError):  # another user's; or another sidecar swept it first; or no change is allowed here
             descriptor = open_regular(name, directory)
             if descriptor is None:
                 continue

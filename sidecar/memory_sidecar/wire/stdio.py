@@ -5,11 +5,12 @@ could reach by a name (a terminal, a FIFO, a network or named socket) is refused
 """
 
 import os
+import select
 import stat
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-__all__ = ["PARENT_VARIABLE", "NotPrivateError", "Parent", "claim", "watch_parent"]
+__all__ = ["PARENT_VARIABLE", "NotPrivateError", "Parent", "claim", "receive", "send", "watch_parent"]
 
 PARENT_VARIABLE: Final = "MEMORY_SIDECAR_PARENT"
 """The environment variable in which a harness may say which process it is."""
@@ -20,7 +21,7 @@ class NotPrivateError(Exception):
 
 
 def claim() -> tuple[int, int]:
-    """Take stdin and stdout for the wire: the descriptors to read from and to write to.
+    """Take stdin and stdout for the wire: the descriptors to read from and to write to. All three are open.
 
     Afterwards descriptor 0 is empty and descriptor 1 is stderr, so that a stray read or print cannot touch the
     wire.
@@ -32,16 +33,46 @@ def claim() -> tuple[int, int]:
         if not _is_private(descriptor):
             raise NotPrivateError(f"{name} is not a pipe from a parent process")
     source, sink = os.dup(0), os.dup(1)
-    null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
-    os.dup2(null, 0)
     try:
-        os.fstat(2)
-    except OSError:  # started without a stderr; what goes there is dropped, not written to the next open file
-        os.dup2(null, 2)
+        empty = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:  # a root directory without /dev
+        empty, writer = os.pipe()
+        os.close(writer)
+    os.dup2(empty, 0)
+    os.close(empty)
     os.dup2(2, 1)
-    if null > 2:
-        os.close(null)
     return source, sink
+
+
+def receive(source: int, size: int) -> bytes | None:
+    """What the channel holds, at most `size` bytes; b"" at its end, and None if there is nothing yet.
+
+    Raises:
+        OSError: the other end was reset.
+    """
+    try:
+        return os.read(source, size)
+    except BlockingIOError:  # it does not wait, and somebody else who shares it was faster
+        return None
+
+
+def send(sink: int, data: bytes) -> None:
+    """Write every byte, however few the channel takes at a time.
+
+    A launcher may have shared a channel that does not wait (Node, with `stdio: "inherit"`). The flag belongs to all who
+    have the channel, so it is left as it is, and the waiting is done here.
+
+    Raises:
+        OSError: nobody reads it any more.
+    """
+    view = memoryview(data)
+    while view:
+        try:
+            view = view[os.write(sink, view) :]
+        except BlockingIOError:
+            room = select.poll()
+            room.register(sink, select.POLLOUT)
+            room.poll()
 
 
 def _is_private(descriptor: int) -> bool:

@@ -154,7 +154,7 @@ async def open_jetstream(
         loaded = nats_context.load(context)
         nc = await nats_context.connect(loaded, locked=locked)
     except nats_context.ContextError as error:
-        raise BackendError(str(error)) from error
+        raise BackendError(error.problem, error.remedy) from error
 
     async def close() -> None:
         await nats_context.close(nc)
@@ -257,7 +257,7 @@ async def inspect_jetstream(
         loaded = nats_context.load(context)
         nc = await nats_context.connect(loaded, locked=True)
     except nats_context.ContextError as error:
-        raise BackendError(str(error)) from error
+        raise BackendError(error.problem, error.remedy) from error
     try:
         api = Api(nc, domain=loaded.jetstream_domain or None, api_prefix=loaded.jetstream_api_prefix or None)
         info = await _bind_info(api, options.bucket, loaded.name)

@@ -17,6 +17,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote, urlsplit
 
+from ...remedy import RemedyError
+from ...system import files
 from ...system.lockdown import DNS_PORT, look_up_names_over_tcp
 from . import client as nats_client
 
@@ -60,8 +62,8 @@ _JWT: Final = re.compile(rb"-----BEGIN NATS USER JWT-----\s+(\S+)\s+-+END NATS U
 _DEFAULT_URL: Final = "nats://127.0.0.1:4222"
 
 
-class ContextError(Exception):
-    """A context cannot be used. The text is one line for the operator, with the remedy and without secrets."""
+class ContextError(RemedyError):
+    """A context cannot be used. Neither problem nor remedy holds a secret."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -97,20 +99,21 @@ def load(name: str | None = None, environ: Mapping[str, str] = os.environ) -> Na
     name = chosen(name, environ)
     if not name:
         raise ContextError(
-            "no NATS context is chosen; set nats_context to one that `nats context ls` shows, or make one with: "
-            "nats context add NAME --server=URL --select"
+            "no NATS context is chosen",
+            "set nats_context to one that `nats context ls` shows, or make one with: "
+            "nats context add NAME --server=URL --select",
         )
     if _NAME.fullmatch(name) is None or ".." in name:
-        raise ContextError(f"nats_context {name!r:.60} is not a legal name; use one that `nats context ls` shows")
+        raise ContextError(f"nats_context {name!r:.60} is not a legal name", "use one that `nats context ls` shows")
     try:
         text = _read(os.path.join(directory, "context", f"{name}.json"))
     except FileNotFoundError as error:
         raise ContextError(
-            f'the NATS context "{name}" does not exist; make it with: nats context add {name} --server=URL'
+            f'the NATS context "{name}" does not exist', f"make it with: nats context add {name} --server=URL"
         ) from error
     except OSError as error:
         raise ContextError(
-            f'the NATS context "{name}" cannot be read: {error.strerror}; check the permissions of its file'
+            f'the NATS context "{name}" cannot be read: {error.strerror}', "check the permissions of its file"
         ) from error
     return parse(text, name, environ)
 
@@ -130,12 +133,12 @@ def parse(text: bytes, name: str, environ: Mapping[str, str] = os.environ) -> Na
         found = json.loads(text)
     except (ValueError, RecursionError):
         # The cause would quote the file, secrets included.
-        raise ContextError(f'the NATS context "{name}" is not valid JSON; {_mend(name)}') from None
+        raise ContextError(f'the NATS context "{name}" is not valid JSON', _mend(name)) from None
     if not isinstance(found, dict):
-        raise ContextError(f'the NATS context "{name}" is not a JSON object; {_mend(name)}')
+        raise ContextError(f'the NATS context "{name}" is not a JSON object', _mend(name))
 
     def refuse(what: str, remedy: str) -> ContextError:
-        return ContextError(f'the NATS context "{name}" {what}; {remedy}')
+        return ContextError(f'the NATS context "{name}" {what}', remedy)
 
     values: dict[str, Any] = {}
     for field, value in found.items():
@@ -245,8 +248,7 @@ def _selected(directory: str) -> str:
 
 
 def _read(path: str) -> bytes:
-    with open(path, "rb") as file:
-        return file.read(MAX_FILE_BYTES)
+    return files.read_regular(path, MAX_FILE_BYTES)
 
 
 async def connect(context: NatsContext, *, locked: bool = False) -> "Client":
@@ -279,7 +281,7 @@ async def connect(context: NatsContext, *, locked: bool = False) -> "Client":
         nats_client.load()
     except ImportError as error:
         raise ContextError(
-            'the jetstream backend needs nats-py; install it with: pip install "memory-sidecar[jetstream]"'
+            "the jetstream backend needs nats-py", 'install it with: pip install "memory-sidecar[jetstream]"'
         ) from error
     client = nats_client.connection(bool(context.ca or context.cert or context.tls_first), options.pop("nkey", None))
     task: asyncio.Future[None] = asyncio.ensure_future(
@@ -302,7 +304,7 @@ async def connect(context: NatsContext, *, locked: bool = False) -> "Client":
             hopeless.cancel()
             return client
         cause = hopeless.result() if hopeless.done() else task.exception() if task.done() else None
-        raise ContextError(_why(context, cause or (seen[0] if seen else None), over_tcp)) from cause
+        raise ContextError(*_why(context, cause or (seen[0] if seen else None), over_tcp)) from cause
     except BaseException:
         task.cancel()
         await asyncio.wait({task}, timeout=CLOSE_SECONDS)
@@ -394,8 +396,8 @@ class _Kept:
             self._content = _read(path)
         except OSError as error:
             raise ContextError(
-                f'the {field} file of the NATS context "{context.name}" cannot be read: {error.strerror}; '
-                "check its path and permissions"
+                f'the {field} file of the NATS context "{context.name}" cannot be read: {error.strerror}',
+                "check its path and permissions",
             ) from error
         self.problem = f'the {field} file of the NATS context "{context.name}" holds no'
 
@@ -414,13 +416,13 @@ class _Kept:
 
 def _signing(kept: _Kept, *, with_jwt: bool) -> dict[str, Any]:
     if _SEED.search(kept()) is None:
-        raise ContextError(f"{kept.problem} nkey seed; name the file that holds it")
+        raise ContextError(f"{kept.problem} nkey seed", "name the file that holds it")
     options: dict[str, Any] = {"signature_cb": _signer(kept)}
     if not with_jwt:
         options["nkey"] = _public_key(kept())
     else:
         if _JWT.search(kept()) is None:
-            raise ContextError(f"{kept.problem} user JWT; name a credentials file")
+            raise ContextError(f"{kept.problem} user JWT", "name a credentials file")
 
         def jwt() -> bytearray:
             found = _JWT.search(kept())
@@ -435,16 +437,16 @@ def _private_key(content: bytes) -> Any:
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     except ImportError as error:
         raise ContextError(
-            "signing with an nkey needs the package cryptography; install it with: "
-            'pip install "memory-sidecar[jetstream]"'
+            "signing with an nkey needs the package cryptography",
+            'install it with: pip install "memory-sidecar[jetstream]"',
         ) from error
     found = _SEED.search(content)
     if found is None:
-        raise ContextError("an nkey seed is missing; restore the file that holds it")
+        raise ContextError("an nkey seed is missing", "restore the file that holds it")
     # Two bytes of kind, the seed, two bytes of checksum.
     raw = base64.b32decode(found[0] + b"======")
     if binascii.crc_hqx(raw[:-2], 0) != int.from_bytes(raw[-2:], "little"):
-        raise ContextError("an nkey seed is damaged (its checksum does not match); restore the file")
+        raise ContextError("an nkey seed is damaged (its checksum does not match)", "restore the file")
     return Ed25519PrivateKey.from_private_bytes(raw[2:34])
 
 
@@ -466,7 +468,7 @@ def _tls(context: NatsContext) -> "ssl.SSLContext":
     import ssl
 
     def encrypted() -> str:
-        raise ContextError(f'the key of the NATS context "{context.name}" is encrypted; name one that is not')
+        raise ContextError(f'the key of the NATS context "{context.name}" is encrypted', "name one that is not")
 
     field = "ca"
     try:
@@ -478,7 +480,8 @@ def _tls(context: NatsContext) -> "ssl.SSLContext":
     except (OSError, ssl.SSLError) as error:
         raise ContextError(
             f'the {field} file of the NATS context "{context.name}" cannot be used: '
-            f"{error.strerror or 'it is not PEM'}; check its path and content"
+            f"{error.strerror or 'it is not PEM'}",
+            "check its path and content",
         ) from error
     return tls
 
@@ -495,32 +498,36 @@ def _is_final(error: Exception) -> bool:
     )
 
 
-def _why(context: NatsContext, cause: BaseException | None, over_tcp: bool) -> str:
+def _why(context: NatsContext, cause: BaseException | None, over_tcp: bool) -> tuple[str, str]:
+    """What is wrong with the connection, and what to do."""
     import socket
     import ssl
 
     text = str(cause).lower()
     name = f'the NATS context "{context.name}"'
     if isinstance(cause, ContextError):
-        return str(cause)
+        return cause.problem, cause.remedy
     if isinstance(cause, ssl.SSLCertVerificationError):
-        return f"the certificate of the broker of {name} is not trusted: {cause.verify_message}; set ca in the context"
+        return (
+            f"the certificate of the broker of {name} is not trusted: {cause.verify_message}",
+            "set ca in the context",
+        )
     if isinstance(cause, ssl.SSLError):
-        return f"no TLS connection to the broker of {name} ({cause.reason}); check cert, key and ca in the context"
+        return f"no TLS connection to the broker of {name} ({cause.reason})", "check cert, key and ca in the context"
     if "secure connection" in text:
-        return f"the broker of {name} offers no TLS, which the context asks for; check its url"
+        return f"the broker of {name} offers no TLS, which the context asks for", "check its url"
     if "authorization" in text or "authentication" in text:
-        return f"the broker of {name} refused the credentials; check them with: nats --context {context.name} rtt"
+        return f"the broker of {name} refused the credentials", f"check them with: nats --context {context.name} rtt"
     if isinstance(cause, socket.gaierror):
         how = (
             ", that the name server answers over TCP as the lockdown needs, or give an address, or use --lockdown off"
             if over_tcp
             else ""
         )
-        return f"the host name of the broker of {name} cannot be looked up; check its url{how}"
+        return f"the host name of the broker of {name} cannot be looked up", f"check its url{how}"
     if isinstance(cause, ConnectionResetError):
-        return f"the broker of {name} closes the connection; look into its log for the reason, often max_connections"
+        return f"the broker of {name} closes the connection", "look into its log for the reason, often max_connections"
     return (
-        f"the broker of {name} cannot be reached; check that it runs, and its "
-        f"url with: nats --context {context.name} rtt"
+        f"the broker of {name} cannot be reached",
+        f"check that it runs, and its url with: nats --context {context.name} rtt",
     )

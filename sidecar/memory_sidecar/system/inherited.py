@@ -1,0 +1,108 @@
+"""What a process gets from whoever started it, put in order before the first file is opened or thread started.
+
+POSIX lets descriptors, their flags, signal dispositions, the signal mask, limits and the umask through exec(2), and
+launchers leave all kinds of them behind. Each has a row in `_PUT_RIGHT`. What cannot be put right here, because only
+its user knows what it needs, is met where it is used: a working directory that is gone (`files.absolute`), channels
+that do not wait (`wire.stdio`), threads that run already (`lockdown`).
+"""
+
+import fcntl
+import os
+import signal
+from contextlib import suppress
+from typing import Final
+
+__all__ = ["put_right", "stopping_signals"]
+
+_ENOUGH: Final = 4096
+"""Descriptors that all runs of one process may need at once: an open one has its journal, and a call a few more."""
+
+_LOOKED_AT: Final = 4096
+"""Numbers that are tried for stray descriptors, where the system doesn't list those that are open."""
+
+_STOPPING: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+def put_right(*, strays: bool = True) -> None:
+    """Put in order what was inherited. Called once, at the very start.
+
+    With `strays` descriptors above 2 are closed: for a program of ours, which has opened none of its own yet.
+    """
+    for mend in _PUT_RIGHT:
+        if strays or mend is not _close_strays:
+            mend()
+
+
+def stopping_signals() -> list[signal.Signals]:
+    """The signals that are to end the process. One that is ignored from the start (nohup) stays ignored."""
+    return [number for number in _STOPPING if signal.getsignal(number) is not signal.SIG_IGN]
+
+
+def _fill_standard_descriptors() -> None:
+    """Have something at 0, 1 and 2. Else the next file that is opened is taken for stdin, stdout or stderr."""
+    for descriptor in (0, 1, 2):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            # The lowest free number is what open(2) takes, and all below it are open by now.
+            _open_nothing(reading=descriptor == 0)
+            os.set_inheritable(descriptor, True)
+
+
+def _open_nothing(*, reading: bool) -> None:
+    try:
+        os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    except OSError:  # a root directory without /dev
+        ends = os.pipe()
+        # A pipe without a writer is at its end; one without a reader refuses what is written.
+        kept, other = ends if reading else ends[::-1]
+        os.close(other)
+        if kept > other:
+            os.dup2(kept, other)
+            os.close(kept)
+
+
+def _close_strays() -> None:
+    """Close descriptors that the launcher forgot: another's pipe that is held open here never reports its end.
+
+    Whatever was opened in this process closes on exec (PEP 446), so one that doesn't was inherited.
+    """
+    try:
+        numbers = [int(name) for name in os.listdir("/proc/self/fd")]
+    except (OSError, ValueError):
+        numbers = list(range(_LOOKED_AT))
+    for descriptor in numbers:
+        if descriptor > 2:
+            with suppress(OSError):
+                if not fcntl.fcntl(descriptor, fcntl.F_GETFD) & fcntl.FD_CLOEXEC:
+                    os.close(descriptor)
+
+
+def _unblock_signals() -> None:
+    """A launcher's thread that blocked signals for itself did not mean this process."""
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPPING)
+
+
+def _raise_descriptor_limit() -> None:
+    """The soft limit is low for the sake of programs that use select(2); this one doesn't."""
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _ENOUGH if hard == resource.RLIM_INFINITY else min(_ENOUGH, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def _set_umask() -> None:
+    """Modes are given in full where something is made. A launcher's mask could only take the owner's rights away."""
+    os.umask(0o077)
+
+
+_PUT_RIGHT: Final = (
+    _fill_standard_descriptors,
+    _close_strays,
+    _unblock_signals,
+    _raise_descriptor_limit,
+    _set_umask,
+)
