@@ -71,7 +71,7 @@ def test_what_a_host_answers(serve: Callable[[Any], str]) -> None:
         ("mcp", "'", "cannot be read", "quoted"),
         ("mcp", "", "cannot be read", "quoted"),
         ("mcp", "true", "closed its output", "by hand"),
-        ("mcp", "echo hello", "'hello'", "stderr"),
+        ("mcp", "echo hello", "'hello'", "by hand"),
         ("mcp", "cat", "Method not found", "ask whoever"),
         ("card", "/nowhere/card.json", "No such file", "its path"),
         ("host-config", "/nowhere/mcp.json", "No such file", "its path"),

@@ -163,7 +163,7 @@ def test_a_host_without_a_card(serve: Callable[[Any], str]) -> None:
 
 def test_hosts_that_do_not_end(serve: Callable[[Any], str]) -> None:
     assert "within 1 seconds" in one(serve(silent), seconds=1).unaudited[0]
-    assert "larger than 100000 bytes" in one(serve(endless), received=100_000).unaudited[0]
+    assert "more than 100000 bytes" in one(serve(endless), received=100_000).unaudited[0]
 
 
 def extended(url: str) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Real servers over real stdio and HTTP: each leak is found with evidence, each fault ends in time as unaudited."""
 
 import gc
+import gzip
 import json
 import os
 import shlex
@@ -240,7 +241,13 @@ FAULTS = {
     "closes_its_input": (SHORT, "within 1 seconds"),
     "leaves_children": (Bounds(seconds=2), "within 2 seconds"),
     "floods_stderr": (LONG, "bytes to stderr"),
-    "prints_junk": (LONG, "not JSON-RPC"),
+    "prints_junk": (SHORT, "within 1 seconds"),
+    "logs_to_stdout": (LONG, "more than 65536 bytes that are not JSON-RPC"),
+    "asks_without_end": (LONG, "more than 1000 requests"),
+    "logs_without_end": (LONG, "more than 1000 requests"),
+    "asks_without_end_while_listing": (LONG, "more than 1000 requests"),
+    "says_very_many_parts": (LONG, "more than 500000 parts"),
+    "kills_its_keeper": (Bounds(seconds=2), "within 2 seconds"),
     "one_endless_line": (Bounds(seconds=60, received=1_000_000), "more than 1000000 bytes"),
     "tells_why_last": (LONG, "no such license"),
     "exits": (LONG, "no such license"),
@@ -255,9 +262,42 @@ def test_a_command_that_breaks_the_rules(mode: str) -> None:
     assert reason in report.unaudited[0], report.unaudited
 
 
+def test_a_time_out_is_one_under_a_flood() -> None:
+    """However much is allowed."""
+    bounds = Bounds(seconds=2, asked=10**9, received=10**9)
+    for mode in ("asks_without_end", "logs_without_end", "asks_without_end_while_listing"):
+        report = timed(Target("mcp", command(BREAKS, mode)), bounds, at_most=20)
+        assert "within 2 seconds" in report.unaudited[0], report.unaudited
+
+
+@pytest.mark.parametrize(
+    ("mode", "bounds"), [("says_nothing_to_the_unknown", Bounds(seconds=6)), ("dies_of_the_unknown", LONG)]
+)
+def test_a_server_that_cannot_bear_the_newer_era_is_seen_in_the_older(mode: str, bounds: Bounds) -> None:
+    report = one(Target("mcp", command(BREAKS, mode)), bounds)
+    assert [f.name for f in report.findings] == ["memory_write"], report
+
+
+def test_a_banner_is_passed_over() -> None:
+    report = one(Target("mcp", command(BREAKS, "answers_after_a_banner")))
+    assert [f.name for f in report.findings] == ["memory_write"]
+    assert report.unaudited == ()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux can tell whose child a process was")
+def test_what_left_its_session_is_ended_too(tmp_path: Path) -> None:
+    told = tmp_path / "told"
+    line = f"{command(BREAKS, 'leaves_children_that_nothing_marks')} {told}"
+    timed(Target("mcp", line), Bounds(seconds=3), at_most=20)
+    processes = told.read_text().split()
+    assert len(processes) == 3
+    assert [process for process in processes if Path(f"/proc/{process}").exists()] == []
+
+
 LAST_WORDS = {
     "answers_and_ends": "closed its output",
-    "answers_then_junk": "not JSON-RPC",
+    "answers_then_junk": "closed its output",
+    "answers_then_bad_json": "not JSON-RPC",
     "answers_then_half_a_line": "ended within a line",
     "answers_then_floods": "more than 40000 bytes",
 }
@@ -301,30 +341,67 @@ def test_what_others_may_see_otherwise_is_unaudited() -> None:
         assert reason in target.unaudited[0]
 
 
-def test_the_same_twice_over_http(serve: Callable[[Any], str]) -> None:
-    """As one answer, and as an event of a stream."""
-    answers = {"tools/list": '{"tools": [{"name": "memory_write"}], "tools": []}'}
+def by_hand(frame: Callable[[str], Response]) -> Any:
+    """A server over streamable HTTP that lists a tool twice in one object, each answer as `frame` makes it."""
+    answers = {"tools/list": '{"tools": [{"name": "memory_write"}],\n "tools": []}'}
     answers["initialize"] = (
         '{"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "a", "version": "1"}}'
     )
 
-    def app(events: bool) -> Any:
-        async def respond(request: Request) -> Response:
-            asked = await request.json() if request.method == "POST" else {}
-            if "id" not in asked:
-                return Response(status_code=202 if asked else 405)
-            text = '{"jsonrpc": "2.0", "id": %s, ' % json.dumps(asked["id"])  # noqa: UP031
-            result = answers.get(asked["method"])
-            text += f'"result": {result}}}' if result else '"error": {"code": -32601, "message": "Method not found"}}'
-            if events:
-                return Response(f"event: message\ndata: {text}\n\n", media_type="text/event-stream")
-            return Response(text, media_type="application/json")
+    async def respond(request: Request) -> Response:
+        asked = await request.json() if request.method == "POST" else {}
+        if "id" not in asked:
+            return Response(status_code=202 if asked else 405)
+        text = '{"jsonrpc": "2.0", "id": %s, ' % json.dumps(asked["id"])  # noqa: UP031
+        result = answers.get(asked["method"])
+        text += f'"result": {result}}}' if result else '"error": {"code": -32601, "message": "Method not found"}}'
+        return frame(text)
 
-        return Starlette(routes=[Route("/mcp", respond, methods=["GET", "POST", "DELETE"])])
+    return Starlette(routes=[Route("/mcp", respond, methods=["GET", "POST", "DELETE"])])
 
-    report = run(*(Target("url", serve(app(events)) + "/mcp") for events in (False, True)))
-    for target in report.targets:
-        assert "the key 'tools' twice" in target.unaudited[0], target
+
+def event(text: str, end: str = "\n") -> Response:
+    """One event, with a `data` line for each of the text's."""
+    lines = ["event: message", *(f"data: {line}" for line in text.split("\n")), "", ""]
+    return Response(end.join(lines), media_type="text/event-stream")
+
+
+FRAMES: dict[str, Callable[[str], Response]] = {
+    "one answer": lambda text: Response(text, media_type="application/json"),
+    "an event of two lines": event,
+    "an event with CR and LF": lambda text: event(text, "\r\n"),
+    "an event with CR": lambda text: event(text, "\r"),
+    "an event after others": lambda text: Response(
+        f": hello\n\n\nid: 7\ndata:{text.replace(chr(10), '')}\n\n", media_type="text/event-stream"
+    ),
+}
+
+
+@pytest.mark.parametrize("how", FRAMES)
+def test_the_same_twice_over_http(serve: Callable[[Any], str], how: str) -> None:
+    report = one(Target("url", serve(by_hand(FRAMES[how])) + "/mcp"))
+    assert "the key 'tools' twice" in report.unaudited[0], report
+
+
+@pytest.mark.parametrize("coding", ["gzip", "deflate", "br", "zstd", "x-unknown", "gzip, identity"])
+@pytest.mark.parametrize("kind", ["application/json", "text/event-stream"])
+def test_what_comes_compressed_is_never_decoded(serve: Callable[[Any], str], coding: str, kind: str) -> None:
+    """A megabyte of it would be a gigabyte of nothing, and more than a reader has."""
+    bomb = gzip.compress(b" " * 50_000_000)
+
+    def frame(text: str) -> Response:
+        return Response(bomb, media_type=kind, headers={"content-encoding": coding})
+
+    report = one(Target("url", serve(by_hand(frame)) + "/mcp"))
+    assert (report.status, len(report.unaudited)) == ("unaudited", 1)
+    assert f"in the encoding {coding!r}, which nobody asked for" in report.unaudited[0]
+
+
+def test_a_compressed_refusal_is_a_refusal(serve: Callable[[Any], str]) -> None:
+    def frame(text: str) -> Response:
+        return Response(gzip.compress(b"sign in"), status_code=401, headers={"content-encoding": "gzip"})
+
+    assert "status 401" in one(Target("url", serve(by_hand(frame)) + "/mcp")).unaudited[0]
 
 
 def test_what_was_seen_before_the_fault_is_kept(offering: Offering) -> None:
@@ -343,7 +420,7 @@ def test_targets_do_not_disturb_each_other(offering: Offering) -> None:
         Target("mcp", command(BREAKS, "exits")),
         offering("as_is"),
         offering("clean"),
-        Target("mcp", command(BREAKS, "prints_junk")),
+        Target("mcp", command(BREAKS, "closes_its_output")),
     )
     assert [t.status for t in report.targets] == ["unaudited", "leak", "clean", "unaudited"]
     assert report.exit_code == LEAK

@@ -7,7 +7,7 @@ from typing import Final
 
 from .files import told
 
-__all__ = ["CHECK_COMMAND", "MALFORMED", "ONLY_FRAMES", "OWN_SERVER", "TIME", "explain", "refusal"]
+__all__ = ["CHECK_COMMAND", "ENCODED", "MALFORMED", "ONLY_FRAMES", "OWN_SERVER", "QUIET", "TIME", "explain", "refusal"]
 
 TIME: Final = "it may wait for credentials or a file: give it what it needs, or raise --timeout"
 CHECK_COMMAND: Final = (
@@ -15,6 +15,10 @@ CHECK_COMMAND: Final = (
 )
 ONLY_FRAMES: Final = "a stdio server may print nothing else on its stdout: send its log to stderr"
 MALFORMED: Final = "clients may see what this audit cannot: mend the server's answer"
+ENCODED: Final = (
+    "it was not decoded, since it may be of any size then: have it answer plainly to a client that asks for that"
+)
+QUIET: Final = "a client is not asked and told so much while it lists: have it wait until it is used"
 OWN_SERVER: Final = (
     "this is the sidecar, and it refused: it serves only the harness that launched it, so a stranger has nothing to see"
 )

@@ -19,7 +19,7 @@ from .collect import Collector
 from .files import ambiguous, line_of, read_text, told
 
 if TYPE_CHECKING:
-    import httpx
+    import httpx2
 
 __all__ = ["Card", "probe_card", "unseen_extensions"]
 
@@ -41,14 +41,16 @@ class Card:
 async def probe_card(value: str, collector: Collector) -> list[Card]:
     """Look at one card target, and return the cards that were seen. A failure becomes a reason, never an error."""
     cards: list[Card] = []
+    listener = _Told(collector)
     with anyio.move_on_after(collector.bounds.seconds) as limit:
         try:
             if urlsplit(value).scheme in ("http", "https"):
-                await _probe_url(value, collector, cards)
+                await _probe_url(value, collector, cards, listener)
             else:
                 _probe_file(value, collector, cards)
         except Exception as error:  # noqa: BLE001 - whatever a host provokes is a reason, and the run goes on
-            collector.unaudited(explain(error, "card"))
+            if not listener.failed:
+                collector.unaudited(explain(error, "card"))
     if limit.cancelled_caught:
         collector.unaudited(f"it did not finish answering within {collector.bounds.seconds:g} seconds; {TIME}")
     return cards
@@ -95,13 +97,26 @@ def _judge(data: Any, collector: Collector, cards: list[Card], line: Any = None)
     return True
 
 
-async def _probe_url(url: str, collector: Collector, cards: list[Card]) -> None:
-    import httpx
+class _Told:
+    """Tells what the client finds wrong with an answer."""
 
-    # No proxy, no .netrc, no redirect to elsewhere: a stranger has none of the caller's standing.
-    async with httpx.AsyncClient(
-        timeout=collector.bounds.seconds, trust_env=False, headers={"Accept-Encoding": "identity"}
-    ) as http:
+    def __init__(self, collector: Collector) -> None:
+        self._collector = collector
+        self.failed = False
+
+    def fail(self, reason: str) -> None:
+        self.failed = True
+        self._collector.unaudited(reason)
+
+    def note(self, reason: str) -> None:
+        self._collector.unaudited(reason)
+
+
+async def _probe_url(url: str, collector: Collector, cards: list[Card], listener: _Told) -> None:
+    from .http import client
+
+    # No redirect to elsewhere: what is there is not this agent's.
+    async with client(collector.bounds, listener, lambda *_: None) as http:
         exact = urlsplit(url).path.endswith(".json")
         seen = 0
         for candidate in [url] if exact else _candidates(url):
@@ -123,15 +138,14 @@ def _candidates(url: str) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-async def _get(http: "httpx.AsyncClient", url: str, collector: Collector, *, wanted: bool) -> Any:
-    status, body = await _fetch(http, "GET", url, collector)
+async def _get(http: "httpx2.AsyncClient", url: str, collector: Collector, *, wanted: bool) -> Any:
+    status, body = await _fetch(http, "GET", url)
     if status in _ABSENT and not wanted:
         return None
     if status != 200:
         hint = "a stranger cannot get it: give it" if status in (401, 403) else "give the card"
         collector.unaudited(f"{_path(url)} answered with status {status}; {hint} as a file")
         return None
-    _noted(body, collector)
     try:
         return json.loads(body)
     except (ValueError, RecursionError):
@@ -139,17 +153,9 @@ async def _get(http: "httpx.AsyncClient", url: str, collector: Collector, *, wan
         return None
 
 
-async def _fetch(
-    http: "httpx.AsyncClient", method: str, url: str, collector: Collector, json_body: Any = None
-) -> tuple[int, bytes]:
-    body = bytearray()
-    async with http.stream(method, url, json=json_body) as response:
-        async for chunk in response.aiter_raw():
-            body += chunk
-            if len(body) > collector.bounds.received:
-                collector.unaudited(f"{_path(url)} is larger than {collector.bounds.received} bytes; give it as a file")
-                return 0, b""
-        return response.status_code, bytes(body)
+async def _fetch(http: "httpx2.AsyncClient", method: str, url: str, json_body: Any = None) -> tuple[int, bytes]:
+    response = await http.request(method, url, json=json_body)
+    return response.status_code, response.content
 
 
 def _path(url: str) -> str:
@@ -168,7 +174,7 @@ def _declares_extended(card: Mapping[str, Any]) -> bool:
 
 
 async def _probe_extended(
-    http: "httpx.AsyncClient", url: str, card: Card, collector: Collector, cards: list[Card]
+    http: "httpx2.AsyncClient", url: str, card: Card, collector: Collector, cards: list[Card]
 ) -> None:
     """Ask for the extended card as a stranger would, at the agent's own origin only."""
     origin = urlsplit(url)
@@ -178,18 +184,16 @@ async def _probe_extended(
             continue
         for method in _EXTENDED_METHODS:
             status, body = await _fetch(
-                http, "POST", there, collector, {"jsonrpc": "2.0", "id": 1, "method": method, "params": {}}
+                http, "POST", there, {"jsonrpc": "2.0", "id": 1, "method": method, "params": {}}
             )
             answer = _json(body) if status == 200 else None
             if isinstance(answer, Mapping) and isinstance(answer.get("result"), Mapping):
-                _noted(body, collector)
                 _judge(answer["result"], collector, cards)
                 return
         for path in _EXTENDED_PATHS:
-            status, body = await _fetch(http, "GET", there.rstrip("/") + "/" + path, collector)
+            status, body = await _fetch(http, "GET", there.rstrip("/") + "/" + path)
             answer = _json(body) if status == 200 else None
             if isinstance(answer, Mapping) and "skills" in answer:
-                _noted(body, collector)
                 _judge(answer, collector, cards)
                 return
 

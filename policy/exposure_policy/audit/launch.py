@@ -1,15 +1,18 @@
 """Runs an MCP command for as long as it is audited, and leaves nothing of it behind.
 
 The SDK's own stdio transport trusts the server it launches: it buffers a line of any length, drops what isn't
-JSON-RPC and lets stderr through. Here each of those is a fault that ends the audit of this target. Only the
-transport is ours; the protocol above it is the SDK's.
+JSON-RPC and lets stderr through. Here much of any of those is a fault that ends the audit of this target; a banner on
+stdout is passed over, as the official clients do. Only the transport is ours; the protocol above it is the SDK's.
 """
 
+import errno
+import json
 import os
 import secrets
+import shutil
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,7 +20,7 @@ import anyio
 import anyio.abc
 
 from .advice import CHECK_COMMAND, MALFORMED, ONLY_FRAMES, OWN_SERVER
-from .files import ambiguous
+from .frames import fault, is_json
 from .result import Bounds
 
 if TYPE_CHECKING:
@@ -31,6 +34,9 @@ _GRACE_SECONDS: Final = 0.5
 _KILL_SECONDS: Final = 2.0
 _POLL_SECONDS: Final = 0.01
 _TAIL: Final = 300
+# What a server may print on stdout that is no message: a banner, not a log.
+_MAX_BANNER: Final = 64 * 1024
+_KEEPER: Final = os.path.join(os.path.dirname(os.path.abspath(__file__)), "keeper.py")
 # As the sidecar says it to whoever starts it without a ticket.
 _WHO_MAY_START: Final = b"is not an MCP server for a host to list"
 
@@ -55,11 +61,20 @@ async def launched(
     from mcp.client.stdio import get_default_environment
 
     mark = secrets.token_hex(16)
+    environment = get_default_environment() | {_MARK: mark}
+    if shutil.which(command[0], path=environment.get("PATH")) is None:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+    lifeline, far_end = os.pipe()
+    keeper = [sys.executable, "-I", "-S", _KEEPER, str(lifeline), json.dumps(environment), *command]
     # Cancelled between its start and our knowing it, the process would be left to nobody.
     with anyio.CancelScope(shield=True):
-        process = await anyio.open_process(
-            list(command), env=get_default_environment() | {_MARK: mark}, start_new_session=True
-        )
+        try:
+            process = await anyio.open_process(keeper, start_new_session=True, pass_fds=[lifeline])
+        except BaseException:
+            os.close(far_end)
+            raise
+        finally:
+            os.close(lifeline)
     incoming, read = anyio.create_memory_object_stream[Any](0)
     write, outgoing = anyio.create_memory_object_stream[Any](0)
     tail, told_all = bytearray(), anyio.Event()
@@ -73,7 +88,7 @@ async def launched(
             finally:
                 # The way out may be a cancellation; the process must go all the same, so nothing here waits long.
                 with anyio.CancelScope(shield=True):
-                    await _end(process, mark)
+                    await _end(process, far_end, mark)
                 tasks.cancel_scope.cancel()
     finally:
         for stream in (incoming, read, write, outgoing):
@@ -94,53 +109,85 @@ async def _read_stdout(
 ) -> None:
     stdout = process.stdout
     assert stdout is not None  # noqa: S101 - opened with pipes, two functions above
-    received = 0
-    parts: list[bytes] = []
+    lines = _Lines(bounds, note)
     async with incoming:
         with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
             async for chunk in stdout:
-                received += len(chunk)
-                over = received - bounds.received
-                # What came whole before the limit counts, as what came before any other fault does.
-                *lines, rest = (chunk[:-over] if over > 0 else chunk).split(b"\n")
-                for line in lines:
-                    whole = b"".join((*parts, line))
-                    parts = []
-                    if (message := _message(whole)) is not None:
-                        if twice := ambiguous(whole):
-                            note(f"{twice}; {MALFORMED}")
-                        await incoming.send(message)
-                        if isinstance(message, TransportError):
-                            return
-                if over > 0:
-                    await incoming.send(
-                        TransportError(f"it answered with more than {bounds.received} bytes; {MALFORMED}")
-                    )
-                    return
-                parts.append(rest)
-            if parts and any(parts):
-                text = _shown(b"".join(parts))
-                await incoming.send(TransportError(f"its output ended within a line: {text}; {ONLY_FRAMES}"))
+                for message in lines.feed(chunk):
+                    await incoming.send(message)
+                    if isinstance(message, TransportError):
+                        return
+            if (half := lines.end()) is not None:
+                await incoming.send(half)
                 return
             # The end of its output: whoever waits for an answer learns why none comes. Why it ends, a server tells
             # on stderr before or after it closes its output, so that is read to its end.
             with anyio.move_on_after(_GRACE_SECONDS):
                 await told_all.wait()
-            why = f" (its last words on stderr: {_shown(bytes(tail))})" if tail else ""
+            why = f" (its last words on stderr: {_shown(bytes(tail))})" if tail else lines.banner
             remedy = OWN_SERVER if _WHO_MAY_START in tail else CHECK_COMMAND
             ended(f"it closed its output{why}; {remedy}")
 
 
-def _message(line: bytes) -> "SessionMessage | TransportError | None":
-    from mcp.shared.message import SessionMessage
-    from mcp_types import jsonrpc_message_adapter
+class _Lines:
+    """Makes messages of what a command prints; the first fault is the last message."""
 
-    if not line.strip():
-        return None
-    try:
-        return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
-    except ValueError:
-        return TransportError(f"it printed something that is not JSON-RPC: {_shown(line)}; {ONLY_FRAMES}")
+    def __init__(self, bounds: Bounds, note: Callable[[str], None]) -> None:
+        self._bounds = bounds
+        self._note = note
+        self._received = 0
+        self._parts: list[bytes] = []
+        self._passed_over = 0
+        self.banner = ""
+        """What it printed that is no message, in words that can follow a reason; empty if nothing."""
+
+    def feed(self, chunk: bytes) -> "Iterator[SessionMessage | TransportError]":
+        self._received += len(chunk)
+        over = self._received - self._bounds.received
+        # What came whole before the limit counts, as what came before any other fault does.
+        *lines, rest = (chunk[:-over] if over > 0 else chunk).split(b"\n")
+        for line in lines:
+            whole = b"".join((*self._parts, line))
+            self._parts = []
+            message = self._message(whole)
+            if message is not None:
+                yield message
+        if over > 0:
+            yield TransportError(f"it answered with more than {self._bounds.received} bytes; {MALFORMED}")
+        self._parts.append(rest)
+
+    def end(self) -> TransportError | None:
+        """What is wrong with what came last, if no line end followed it."""
+        rest = b"".join(self._parts)
+        if b'"jsonrpc"' not in rest:
+            return None
+        return TransportError(f"its output ended within a line: {_shown(rest)}; {ONLY_FRAMES}")
+
+    def _message(self, line: bytes) -> "SessionMessage | TransportError | None":
+        from mcp.shared.message import SessionMessage
+        from mcp_types import jsonrpc_message_adapter
+
+        if not line.strip():
+            return None
+        if b'"jsonrpc"' not in line and not is_json(line):  # no client can read a message in it
+            return self._pass_over(line)
+        if found := fault(line):
+            reason, unreadable = found
+            if unreadable:
+                return TransportError(f"{reason}; {MALFORMED}")
+            self._note(f"{reason}; {MALFORMED}")
+        try:
+            return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
+        except ValueError:
+            return TransportError(f"it printed something that is not JSON-RPC: {_shown(line)}; {ONLY_FRAMES}")
+
+    def _pass_over(self, line: bytes) -> TransportError | None:
+        self._passed_over += len(line)
+        self.banner = self.banner or f" (on stdout it printed {_shown(line)})"
+        if self._passed_over <= _MAX_BANNER:
+            return None
+        much = f"it printed more than {_MAX_BANNER} bytes that are not JSON-RPC, first {_shown(line)}"
+        return TransportError(f"{much}; {ONLY_FRAMES}")
 
 
 def _shown(data: bytes) -> str:
@@ -177,16 +224,19 @@ async def _write_stdin(process: anyio.abc.Process, outgoing: Any) -> None:
             await stdin.send(text.encode() + b"\n")
 
 
-async def _end(process: anyio.abc.Process, mark: str) -> None:
+async def _end(process: anyio.abc.Process, lifeline: int, mark: str) -> None:
     if process.stdin is not None:
         with suppress(OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
             await process.stdin.aclose()
     await _exited(process, _GRACE_SECONDS)
-    # The group goes even if its leader went by itself: it may have left children behind.
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
-    _kill_marked(mark)
+    os.close(lifeline)
     await _exited(process, _KILL_SECONDS)
+    if process.returncode != 0:
+        # The keeper was killed, by what it kept most likely. What is left is known by its environment.
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+        _kill_marked(mark)
+        await _exited(process, _KILL_SECONDS)
 
 
 async def _exited(process: anyio.abc.Process, seconds: float) -> None:

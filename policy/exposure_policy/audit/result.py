@@ -25,7 +25,10 @@ class Bounds:
     entries: int = 10_000
     """Of one listing."""
     received: int = 16 * 1024 * 1024
-    """Bytes that one target may answer with. A listing of real tools is below a mebibyte."""
+    """Bytes that one target may answer with; nothing grows after it was counted, since no compressed answer is read. A
+    listing of real tools is below a mebibyte."""
+    asked: int = 1_000
+    """Requests and notifications of one connection: what a server sends that is no answer."""
     noise: int = 1024 * 1024
     """Bytes that a launched command may write to stderr."""
 

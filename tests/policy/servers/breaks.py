@@ -31,6 +31,69 @@ def prints_junk() -> None:
     time.sleep(600)
 
 
+def _old(unknown: Callable[[dict[str, Any]], None]) -> None:
+    """A server of before `server/discover`, which it meets with `unknown`; it offers memory after a handshake."""
+    for line in sys.stdin:
+        request = json.loads(line)
+        method, of = request.get("method"), {"id": request.get("id")}
+        if method == "initialize":
+            info = {"name": "old", "version": "1"}
+            say(of | {"result": {"protocolVersion": "2024-11-05", "capabilities": {"tools": {}}, "serverInfo": info}})
+        elif method == "tools/list":
+            say(of | {"result": {"tools": [WRITE]}})
+        elif "id" in request:
+            unknown(request)
+
+
+def says_nothing_to_the_unknown() -> None:
+    _old(lambda _: None)
+
+
+def dies_of_the_unknown() -> None:
+    def unknown(request: dict[str, Any]) -> None:
+        if request["method"] == "server/discover":
+            sys.exit(1)
+        say({"id": request["id"], "error": {"code": -32601, "message": "Method not found"}})
+
+    _old(unknown)
+
+
+def logs_to_stdout() -> None:
+    while True:
+        print("INFO request handled in 3 ms", flush=True)
+
+
+def answers_after_a_banner() -> None:
+    os.write(1, b"\x1b[1mNotes server v3\x1b[0m\n[INFO] Listening on stdio\n{a, b}\n\n")
+    _by_hand(lambda _: {"tools": [WRITE]})
+
+
+def _floods(message: dict[str, Any]) -> None:
+    os.set_blocking(0, False)
+    for n in range(10**9):
+        say({"id": n} | message if "roots" in message["method"] else message)
+
+
+def asks_without_end() -> None:
+    _floods({"method": "roots/list"})
+
+
+def logs_without_end() -> None:
+    _floods({"method": "notifications/message", "params": {"level": "info", "data": "x"}})
+
+
+def asks_without_end_while_listing() -> None:
+    def tools(listing: int) -> dict[str, Any]:
+        asks_without_end()
+        return {"tools": []}
+
+    _by_hand(tools)
+
+
+def says_very_many_parts() -> None:
+    _by_hand(lambda _: {"tools": [], "x": [{}] * 700_000})
+
+
 def one_endless_line() -> None:
     while True:
         os.write(1, b'{"jsonrpc": "2.0", ' * 1000)
@@ -184,6 +247,10 @@ def answers_then_junk() -> None:
     _answers("Bye!\n")
 
 
+def answers_then_bad_json() -> None:
+    _answers('{"jsonrpc": "2.0", "id": 7, "result": Bye}\n')
+
+
 def answers_then_half_a_line() -> None:
     _answers('{"jsonrpc":')
 
@@ -207,6 +274,24 @@ def leaves_children() -> None:
     for session in (False, True):
         subprocess.Popen([sys.executable, __file__, "hangs_unkindly"], start_new_session=session)
     hangs()
+
+
+def leaves_children_that_nothing_marks() -> None:
+    """In a session of their own, with an empty environment, below a parent that is gone: only the kernel knows them."""
+    path = sys.argv[2]
+    for _ in range(3):
+        if os.fork() == 0:
+            os.setsid()
+            if os.fork():
+                os._exit(0)
+            code = "import os, sys, time; open(sys.argv[1], 'a').write(f'{os.getpid()}\\n'); time.sleep(600)"
+            os.execve(sys.executable, [sys.executable, "-c", code, path], {})
+    hangs()
+
+
+def kills_its_keeper() -> None:
+    os.kill(os.getppid(), signal.SIGKILL)
+    leaves_children()
 
 
 if __name__ == "__main__":
