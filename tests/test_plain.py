@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from memory_sidecar.plain import neutralise
+from memory_sidecar.plain import neutralise, shows
 
 FORMS = ("NFC", "NFD", "NFKC", "NFKD")
 DELIMITERS = "<>|"
@@ -113,9 +113,11 @@ def test_everything_visible_stays_as_it_is_but_for_delimiters(survivors: dict[in
     }
     ignorable = {chr(point) for first, last in DEFAULT_IGNORABLE for point in range(first, last + 1)}
     hidden = ignorable | set(map(chr, (*BLANKS, *FORMAT_CONTROLS)))
+    for crossed, shown in (("≮", "‹\u0338"), ("≯", "›\u0338")):
+        assert neutralise(crossed) == shown
     delimiters = {char for char in changed if set(unicodedata.normalize("NFKD", char)) & set("<>|[]")}
     # Drawn almost like a delimiter, though no normaliser makes them one.
-    lookalikes = set("\u2a79\u2a7a\u2a81\u2a82\ufe33\uffe8")
+    lookalikes = set("\ufe33\uffe8")
     assert changed - hidden - delimiters - lookalikes == set()
 
 
@@ -235,6 +237,21 @@ def test_smuggled_text_is_gone() -> None:
 
 def test_text_that_shows_nothing_is_empty() -> None:
     assert neutralise("\u3164\u2800\u115f \u200b\ufeff\n") == ""
+
+
+@pytest.mark.parametrize(
+    "text", ["\ue000", "\U0010fffd", "\u0600", "\u06dd", "\u08e2", "\U000110bd", "a", "\u0301", "!"]
+)
+def test_what_is_drawn_shows(text: str) -> None:
+    assert shows(text)
+    assert shows(f"\u200b {text}")
+
+
+@pytest.mark.parametrize(
+    "text", ["", " ", "\t\n", "\u3164", "\u2800\u115f", "\u200b\ufeff\u00ad", "\U000e0041", "\x7f\x92", "\ufffe"]
+)
+def test_what_is_not_drawn_does_not_show(text: str) -> None:
+    assert not shows(text)
 
 
 def test_limit_cuts_to_exactly_so_many_characters() -> None:

@@ -62,14 +62,14 @@ TABLE: Final[tuple[ToolPolicy, ...]] = (
         mutates=False,
         expose=ExposeSpec(mcp=False, a2a=False),
         takes=("key",),
-        answers=(("found", "key", "description", "content"), ("found", "key", "reason")),
+        answers=(("found", "key", "description", "content", "header?"), ("found", "key", "reason")),
     ),
     ToolPolicy(
         "memory_write",
         mutates=True,
         expose=ExposeSpec(mcp=False, a2a=False),
         takes=("key", "description", "content", "overwrite"),
-        answers=(("written", "key"), ("written", "key", "code", "reason")),
+        answers=(("written", "key", "description?"), ("written", "key", "code", "reason")),
     ),
     ToolPolicy(
         "memory_delete",

@@ -1,14 +1,15 @@
-"""Untrusted text made safe to show: in the index, in listings, on a terminal.
+"""Untrusted text made safe to show: in the index, in a refusal that quotes it, on a terminal.
 
 A note may have been planted. What is shown of it must not close the block it stands in, forge a line, drive a
-terminal, imitate a chat template or carry text that a person cannot see. A model's read never comes through here:
-it gets the body byte for byte, as data. What an operator reads on a terminal does (`visible`).
+terminal, imitate a chat template or carry text that a person cannot see. The results of tools never come through here:
+they give description and body as they are stored, inside JSON and as data. What an operator reads on a terminal does
+(`visible`).
 """
 
 import re
 from typing import Final
 
-__all__ = ["neutralise", "visible"]
+__all__ = ["neutralise", "shows", "visible"]
 
 # Text with none of these needs no work: the common case, and the only one that launch time meets often.
 _ORDINARY: Final = re.compile(r"[ -;=?-Z\\-{}~]*")
@@ -26,12 +27,15 @@ _INVISIBLE: Final = (
 _HIDDEN: Final = f"[{_INVISIBLE}]"
 
 # Characters that are, or that a normaliser (NFC, NFKC, NFKD) turns into, a delimiter of the index block or of
-# a chat template. The replacements look alike and normalise to themselves.
+# a chat template. The replacements look alike, mean the same (what was crossed out stays crossed out) and normalise to
+# themselves.
 _LOOKALIKE: Final = {
     ord(char): shown
     for chars, shown in (
-        ("<\ufe64\uff1c\u226e\u2a79\u2a81", "\u2039"),
-        (">\ufe65\uff1e\u226f\u2a7a\u2a82", "\u203a"),
+        ("<\ufe64\uff1c", "\u2039"),
+        (">\ufe65\uff1e", "\u203a"),
+        ("\u226e", "\u2039\u0338"),
+        ("\u226f", "\u203a\u0338"),
         ("|\uff5c\ufe33\uffe8", "\u00a6"),
         ("\uff3b\ufe47", "\u2045"),
         ("\uff3d\ufe48", "\u2046"),
@@ -55,8 +59,31 @@ def neutralise(text: str, limit: int | None = None) -> str:
         text = _unusual(text)
     line = " ".join(text.split())
     if limit is not None and len(line) > limit:
-        return line[: limit - 1].rstrip() + "…"
+        return _cut(line, limit - 1).rstrip() + "…"
     return line
+
+
+def _cut(line: str, length: int) -> str:
+    """At most `length` characters of `line`. None loses the marks on it: one that is crossed out means its opposite."""
+    if not line.isascii():
+        from unicodedata import combining
+
+        while length and combining(line[length]):
+            length -= 1
+    return line[:length]
+
+
+# Format characters that are drawn: signs of Arabic, Syriac and Kaithi that hold a number.
+_DRAWN: Final = frozenset("\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd")
+
+
+def shows(text: str) -> bool:
+    """Whether `text` holds a character that is drawn. Private-use ones are: a font gives them a shape."""
+    if any(char > " " and char != "\x7f" for char in text if char.isascii()):
+        return True
+    from unicodedata import category
+
+    return any(char in _DRAWN or category(char) == "Co" or not (char.isspace() or _hides(char)) for char in text)
 
 
 # Parts of emoji and of words in some scripts. One alone is left out; several together are a hiding place.

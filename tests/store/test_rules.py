@@ -96,6 +96,11 @@ def test_half_a_surrogate_pair_is_refused_anywhere(half: str) -> None:
         validate_write(half, "words", "text")
 
 
+@pytest.mark.parametrize("description", ["\ue000", "\U0010fffd\uf8ff", "\u0601", "\u06dd", "\u08e2"])
+def test_what_a_person_can_see_is_not_empty(description: str) -> None:
+    assert normalize_description(f" {description} ") == description
+
+
 def test_capacity() -> None:
     check_capacity(0)
     check_capacity(MAX_ENTRIES - 1)

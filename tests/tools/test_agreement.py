@@ -45,7 +45,11 @@ def with_type(kind: object) -> Tool:
         (ROW._replace(mutates=False), WRITE, "contradict each other"),
         (ROW, WRITE._replace(annotations={}), "contradict each other"),
         (ROW._replace(takes=("key",)), WRITE, "write there: takes=('key', 'description', 'content', 'overwrite')"),
-        (ROW._replace(answers=()), WRITE, "answers=(('written', 'key'), ('written', 'key', 'code', 'reason'))"),
+        (
+            ROW._replace(answers=()),
+            WRITE,
+            "answers=(('written', 'key', 'description?'), ('written', 'key', 'code', 'reason'))",
+        ),
         (ROW, with_type("array"), "has the type 'array', which the catalog cannot check; use one of string, boolean"),
         (ROW, with_type(None), "has the type None"),
         (ROW, with_type(["string", "null"]), "has the type ['string', 'null']"),

@@ -100,6 +100,38 @@ def test_a_planted_description_stays_in_its_line(description: str) -> None:
     assert not set(planted) & set("<>|")
 
 
+def test_no_replacement_inverts_what_a_line_says() -> None:
+    ((line),) = lines(instructions([Item("a", "load ≮ limit, x ≯ y, ⪁ z")], read_only=False))
+    assert line == "- a: load ‹\u0338 limit, x ›\u0338 y, ⪁ z"
+    for length in range(190, 202):
+        (cut,) = lines(instructions([Item("a", "x" * length + "≮ limit" + "y" * 50)], read_only=False))
+        assert not cut.endswith("‹…"), length
+
+
+def test_the_index_is_framed_as_data_by_itself() -> None:
+    heading = instructions([], read_only=True).split("\n\n")[-1].split("\n")[0]
+    assert "data" in heading
+    assert "not instructions" in heading
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "what you are asked to remember",
+        "read the notes whose keys look relevant",
+        "Do not save the passing state of this run, nor a narration of it",
+        "without front matter",
+        "short, stable keys, such as build.notes",
+    ],
+)
+def test_a_model_is_told_how_to_use_its_memory(said: str) -> None:
+    assert said in instructions(None, read_only=False)
+
+
+def test_the_note_stays_short() -> None:
+    assert len(instructions(None, read_only=False)) < 1500
+
+
 def test_a_description_that_shows_nothing_leaves_the_key_alone() -> None:
     assert lines(instructions([Item("a", "\u3164\u200b")], read_only=False)) == ["- a"]
 

@@ -6,7 +6,7 @@ Every method of every backend validates here before it touches its store.
 import re
 from typing import Final
 
-from ..plain import neutralise
+from ..plain import shows
 from .errors import InvalidError, StoreFullError
 
 __all__ = [
@@ -80,7 +80,7 @@ def normalize_description(description: str) -> str:
     if re.search(_SURROGATE, description):
         raise InvalidError("The description holds a broken character. Send it as valid Unicode text.")
     line = one_line(description)
-    if not neutralise(line):
+    if not shows(line):
         raise InvalidError("The description is empty. Describe in one line what this memory holds.")
     if len(line) > MAX_DESCRIPTION:
         raise InvalidError(

@@ -45,9 +45,10 @@ class UnknownToolError(Exception):
 class Catalog:
     """The tools of one process, in the policy's order."""
 
-    def __init__(self, *, enabled: bool, read_only: bool) -> None:
+    def __init__(self, *, enabled: bool, read_only: bool, guarded: bool = False) -> None:
         self.enabled = enabled
         self.read_only = read_only
+        self.guarded = guarded
         self._tools = {name: _IMPLEMENTED[name] for name in tool_set(enabled=enabled, read_only=read_only)}
 
     @property
@@ -56,7 +57,7 @@ class Catalog:
 
     def definitions(self) -> list[dict[str, Any]]:
         """What `tools/list` answers."""
-        return [tool.definition(read_only=self.read_only) for tool in self._tools.values()]
+        return [tool.definition(read_only=self.read_only, guarded=self.guarded) for tool in self._tools.values()]
 
     def call(self, name: str, arguments: object, store: Store, scope: Scope) -> Outcome:
         """Serve one call. A store's refusal becomes an error the model can act on.

@@ -17,7 +17,7 @@ def _handle(arguments: Arguments, store: Store, scope: Scope) -> Outcome:
 TOOL = Tool(
     name="memory_delete",
     title="Delete a memory",
-    describe=lambda _read_only: (
+    describe=lambda _read_only, _guarded: (
         "Remove one memory by its key, for good. Use it for what is wrong or no longer needed. "
         "The answer says whether there was one."
     ),

@@ -8,7 +8,7 @@ from ..store.errors import StoreError
 from ..store.rules import MAX_KEY
 from ..store.scope import Scope
 
-__all__ = ["KEY", "RESULT_KEY", "Handler", "Outcome", "Tool"]
+__all__ = ["KEY", "RESULT_KEY", "Handler", "Outcome", "Tool", "guarded"]
 
 Arguments = Mapping[str, Any]
 
@@ -31,27 +31,36 @@ Handler = Callable[[Arguments, Store, Scope], Outcome]
 
 
 class Tool(NamedTuple):
-    """One tool. `describe` is given `read_only`, so that no text speaks of a tool that does not exist."""
+    """One tool.
+
+    `describe` is given `read_only`, so that no text speaks of a tool that does not exist, and `guarded` (whether this
+    store lets a run replace only what it has read), so that a text says what holds here.
+    """
 
     name: str
     title: str
-    describe: Callable[[bool], str]
+    describe: Callable[[bool, bool], str]
     input_schema: dict[str, Any]
     output_schema: dict[str, Any]
     annotations: dict[str, bool]
     handle: Handler
 
-    def definition(self, *, read_only: bool) -> dict[str, Any]:
+    def definition(self, *, read_only: bool, guarded: bool = False) -> dict[str, Any]:
         """The tool as MCP's `tools/list` shows it. `_meta` marks it as private to its harness."""
         return {
             "name": self.name,
             "title": self.title,
-            "description": self.describe(read_only),
+            "description": self.describe(read_only, guarded),
             "inputSchema": self.input_schema,
             "outputSchema": self.output_schema,
             "annotations": self.annotations,
             "_meta": {"memory-sidecar/private": True},
         }
+
+
+def guarded(store: Store) -> bool:
+    """Whether `store` lets a run replace only what it has read."""
+    return bool(getattr(store, "guard", getattr(store, "_guard", True)))
 
 
 KEY: Final[dict[str, Any]] = {

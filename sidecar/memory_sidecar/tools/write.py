@@ -1,11 +1,13 @@
 """`memory_write`: create a memory, or replace one on purpose. A refusal tells the model its one next step."""
 
+from typing import Final
+
 from ..plain import neutralise
 from ..store.contract import Store
 from ..store.errors import KeyExistsError, KeyNotFoundError, StaleError, StoreError
-from ..store.rules import MAX_CONTENT_BYTES, MAX_DESCRIPTION
+from ..store.rules import MAX_CONTENT_BYTES, MAX_DESCRIPTION, one_line
 from ..store.scope import Scope
-from .tool import KEY, RESULT_KEY, Arguments, Outcome, Tool
+from .tool import KEY, RESULT_KEY, Arguments, Outcome, Tool, guarded
 
 __all__ = ["TOOL"]
 
@@ -19,7 +21,13 @@ def _handle(arguments: Arguments, store: Store, scope: Scope) -> Outcome:
         return _refused(key, "exists", _why_exists(store, key, scope))
     except StaleError as refusal:
         return _refused(key, refusal.reason, _why_stale(store, key, refusal.reason))
-    return Outcome({"written": True, "key": key})
+    return Outcome({"written": True, "key": key, **_otherwise(arguments["description"])})
+
+
+def _otherwise(description: str) -> dict[str, str]:
+    """The description as it was stored, where that is not what was sent. White space alone makes no difference."""
+    stored = one_line(description)
+    return {} if stored == " ".join(description.split()) else {"description": stored}
 
 
 def _why_exists(store: Store, key: str, scope: Scope) -> str:
@@ -31,14 +39,17 @@ def _why_exists(store: Store, key: str, scope: Scope) -> str:
     except KeyNotFoundError:
         return "This key held a memory a moment ago and is free now. Call memory_write again."
     except StoreError as error:
-        return str(error)
+        return f"{error} To save what you have, use another key."
     scope.show(key, looked.revision(key))
     # The description is quoted: one that holds a quotation mark must not go on as if it were this text.
     described = neutralise(entry.description).replace('"', "'")
     what = f'described as "{described}"' if described else "without a description"
+    # Where no read is needed, the text costs none: nothing requires one here, or this run knows what is stored.
+    known = not guarded(store) or scope.revision(key) == looked.revision(key)
+    how = "call memory_write again" if known else "read it, then call memory_write"
     return (
-        f"This key already holds a memory, {what}. To replace it, read it, then call memory_write with "
-        "overwrite: true. To keep both, use another key."
+        f"This key already holds a memory, {what}. To replace it, {how} with overwrite: true. "
+        "To keep both, use another key."
     )
 
 
@@ -59,12 +70,18 @@ def _refused(key: str, code: str, reason: str) -> Outcome:
     return Outcome({"written": False, "key": key, "code": code, "reason": reason}, code=code)
 
 
+_REPLACES: Final = {
+    True: "if this run has read or written it and it has not changed since",
+    False: "whatever that is",
+}
+
 TOOL = Tool(
     name="memory_write",
     title="Write a memory",
-    describe=lambda _read_only: (
-        "Save a memory for later runs, under a key, with a one-line description. Creates by default and refuses a "
-        "key that is taken; with overwrite: true it replaces what the key holds, perhaps only after a memory_read."
+    describe=lambda _read_only, guarded: (
+        "Save a memory for later runs, under a short, stable key such as build.notes, with a one-line description. "
+        "Write no front matter: the description is kept beside the content. Creates by default and refuses a key that "
+        f"is taken; with overwrite: true it replaces what the key holds, {_REPLACES[guarded]}."
     ),
     input_schema={
         "type": "object",
@@ -92,7 +109,7 @@ TOOL = Tool(
         "type": "object",
         "oneOf": [
             {
-                "properties": {"written": {"const": True}, "key": RESULT_KEY},
+                "properties": {"written": {"const": True}, "key": RESULT_KEY, "description": {"type": "string"}},
                 "required": ["written", "key"],
                 "additionalProperties": False,
             },
