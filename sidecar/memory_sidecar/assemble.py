@@ -21,7 +21,7 @@ from .store.scope import Scope
 from .system import files
 from .system.lockdown import Mode
 from .tools.catalog import Catalog
-from .wire.serve import Service
+from .wire.service import Service
 
 if TYPE_CHECKING:
     from .backend.injected import Injected
