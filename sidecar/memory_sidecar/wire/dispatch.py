@@ -20,7 +20,7 @@ from .opening import take_back
 from .outline import Outline
 from .serving import serve_call
 from .session import Session
-from .states import METHODS, check_method
+from .states import METHODS, RunState, check_method, next_state
 
 __all__ = ["receive"]
 
@@ -118,7 +118,10 @@ def _route(session: Session, call: Call) -> tuple[Lane, Handler]:
         run = _run_id(request.params.get("run"))
     own = session.service.run
     lane = session.lanes.own() if wants_own and run in (None, own) else None
-    lane = lane or session.lanes.need(own if run is None else run)
+    lane = lane or session.lanes.find(own if run is None else run)
+    if lane is None:
+        next_state(request.method, RunState.CLOSED)  # raises, in the words that the run's lane would use
+        raise LookupError(request.method)
     lane.opened_by = None  # whoever asks for the run knows that it is open
     return lane, handler
 

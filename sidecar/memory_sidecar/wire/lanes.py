@@ -10,12 +10,12 @@ from collections.abc import Callable
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Final
 
-from .codes import INVALID_PARAMS, REFUSED, Error
-from .messages import RUN_OPEN, RequestId
+from .codes import REFUSED, Error
 from .states import RunState
 
 if TYPE_CHECKING:
     from ..run.session import Run
+    from .messages import RequestId
 
 __all__ = ["MAX_OPEN_RUNS", "Lane", "Lanes"]
 
@@ -70,18 +70,8 @@ class Lanes:
             return list(self._by_run.values())
 
     def find(self, run: object) -> Lane | None:
+        """The lane of a run that is open, or about to be; None if there is none."""
         return self._by_run.get(run) if isinstance(run, str) else None
-
-    def need(self, run: object) -> Lane:
-        """The lane of a run that is open, or about to be.
-
-        Raises:
-            Error: there is none.
-        """
-        lane = self.find(run)
-        if lane is None:
-            raise Error(INVALID_PARAMS, f"this run is {RunState.CLOSED.value}; open it with {RUN_OPEN}")
-        return lane
 
     def own(self) -> Lane | None:
         """The lane of the process's own run, made if it never was; None once that run has ended."""
