@@ -15,9 +15,8 @@ from .config import LAUNCHED, Config, ConfigError, load
 from .exits import StartError
 from .run.records import is_run_id
 from .run.session import Setting
-from .store.contract import Entry, Info, Item
-from .store.errors import UnavailableError
-from .store.scope import Scope
+from .store.nowhere import Nowhere
+from .store.store import Store
 from .system import files
 from .system.lockdown import Mode
 from .tools.catalog import Catalog
@@ -242,30 +241,4 @@ def _generated_run() -> str:
     return time.strftime("run-%Y%m%dT%H%M%SZ-", time.gmtime()) + os.urandom(4).hex()
 
 
-class _NoStore:
-    """Stands where memory is not enabled. There are no tools to reach it with."""
-
-    def info(self) -> Info:
-        return Info("none", "")
-
-    def list(self) -> list[Item]:
-        raise _disabled()
-
-    def read(self, key: str, *, scope: Scope | None = None) -> Entry:  # noqa: ARG002
-        raise _disabled()
-
-    def create(self, key: str, description: str, content: str, *, scope: Scope | None = None) -> None:  # noqa: ARG002
-        raise _disabled()
-
-    def update(self, key: str, description: str, content: str, *, scope: Scope | None = None) -> None:  # noqa: ARG002
-        raise _disabled()
-
-    def delete(self, key: str, *, scope: Scope | None = None) -> bool:  # noqa: ARG002
-        raise _disabled()
-
-
-def _disabled() -> UnavailableError:
-    return UnavailableError("Memory is not enabled.")
-
-
-_NOTHING = Running(Opened(_NoStore(), "none"), lambda: None, lambda: None)
+_NOTHING = Running(Opened(Store(Nowhere("Memory is not enabled.")), "none"), lambda: None, lambda: None)

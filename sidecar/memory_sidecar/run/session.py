@@ -6,8 +6,8 @@ Serve the call, journal what it did to the scope, and only then let the reply go
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
-from ..store.contract import Store
 from ..store.scope import Scope
+from ..store.store import Store
 from ..tools.catalog import Catalog
 from ..tools.index import instructions
 from ..tools.tool import Outcome
@@ -208,9 +208,9 @@ class Run:
     def _store(self, served: "Served | None") -> Store:
         if served is None:
             return self._setting.store
-        from ..store.traced import TracedStore  # only where telemetry is on
+        from ..store.traced import watch  # only where telemetry is on
 
-        return TracedStore(self._setting.store, served)
+        return self._setting.store.watched(watch(served))
 
     def _record(self, changes: list[Record]) -> None:
         if self._before is not None:
