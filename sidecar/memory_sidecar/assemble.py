@@ -82,7 +82,6 @@ class Plan(NamedTuple):
             StartError: with the full remedy.
         """
         memory = self.config.memory
-        catalog = Catalog(enabled=memory.enabled, read_only=memory.read_only)
         running = _NOTHING
         telemetry = prepare_telemetry() if memory.enabled else None
         if memory.enabled:
@@ -90,6 +89,8 @@ class Plan(NamedTuple):
                 running = self._open()
             except BackendError as error:
                 raise StartError(error.problem, error.remedy) from error
+        guarded = running.opened.store.guard
+        catalog = Catalog(enabled=memory.enabled, read_only=memory.read_only, guarded=guarded)
         directories = (*running.directories, self.journal_dir)  # runs are journaled with no memory too
         ports = running.ports if telemetry is None else (*(running.ports or ()), *telemetry.ports)
         held = lock_down(self.lockdown, directories, ports)

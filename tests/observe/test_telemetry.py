@@ -266,7 +266,7 @@ def test_every_operation_of_the_store_is_told(store: Store) -> None:
     assert traced.info() == store.info()
     assert traced.create(**NOTE, scope=scope) is None
     assert traced.update(NOTE["key"], "d", "c", scope=scope) is None
-    assert traced.read(NOTE["key"], scope=scope) == ("d", "c")
+    assert traced.read(NOTE["key"], scope=scope) == ("d", "c", "")
     assert traced.list() == [(NOTE["key"], "d")]
     assert traced.delete(NOTE["key"], scope=scope) is True
     assert traced.delete(NOTE["key"], scope=scope) is False

@@ -180,13 +180,13 @@ EXACT = [
 @pytest.mark.parametrize("description", EXACT)
 def test_what_is_stored_is_shown_and_copying_it_back_changes_no_byte(desk: Desk, description: str) -> None:
     assert desk.write("key", description) == {"written": True, "key": "key"}
-    stored = dict(desk.store.shelf.documents)
+    stored = dict(desk.store.backend.shelf.documents)
     ((listed),) = desk.ask("memory_list")["memories"]
     read = desk.ask("memory_read", key="key")
     assert listed == {"key": "key", "description": description.replace("\u00a0", "")}
     assert read == {"found": True, **listed, "content": "text"}
     assert desk.write("key", read["description"], read["content"], overwrite=True)["written"] is True
-    assert desk.store.shelf.documents == stored
+    assert desk.store.backend.shelf.documents == stored
 
 
 def test_a_planted_description_is_one_line_without_controls_and_otherwise_exact(desk: Desk) -> None:
@@ -209,7 +209,7 @@ def test_a_write_tells_what_it_stored_where_that_is_not_what_was_sent(desk: Desk
 
 
 def test_header_lines_of_another_program_are_read_beside_the_content(desk: Desk) -> None:
-    desk.store.shelf.documents["key"] = b"---\nname: A\ndescription: B\ntype: feedback\n---\nbody"
+    desk.store.backend.shelf.documents["key"] = b"---\nname: A\ndescription: B\ntype: feedback\n---\nbody"
     assert desk.ask("memory_read", key="key") == {
         "found": True,
         "key": "key",
@@ -250,12 +250,12 @@ def test_a_taken_key_is_refused_with_what_it_holds(desk: Desk) -> None:
 
 
 def test_a_refusal_asks_for_a_read_only_where_that_is_needed(guarded: Desk) -> None:
-    Desk(shelf=guarded.store.shelf).write("key", "theirs")
+    Desk(shelf=guarded.store.backend.shelf).write("key", "theirs")
     assert "To replace it, read it, then call memory_write with overwrite: true." in guarded.write("key")["reason"]
     guarded.ask("memory_read", key="key")
     assert "To replace it, call memory_write again with overwrite: true." in guarded.write("key")["reason"]
     assert guarded.write("key", overwrite=True)["written"] is True
-    Desk(shelf=guarded.store.shelf).write("key", "changed", overwrite=True)
+    Desk(shelf=guarded.store.backend.shelf).write("key", "changed", overwrite=True)
     assert "To replace it, read it," in guarded.write("key")["reason"]
 
 
