@@ -5,22 +5,27 @@ right that serving it doesn't need, and only then lets the first thread start. W
 made here and closed here.
 """
 
+import errno
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from .backend.choose import Running, backend_of, open_backend
 from .backend.opened import BackendError, Opened
 from .config import LAUNCHED, Config, ConfigError, load
 from .exits import StartError
-from .run.records import is_run_id
+from .run.columns import is_run_id
+from .run.directory import adopt, identity_directory
 from .run.session import Setting
-from .store.nowhere import Nowhere
-from .store.store import Store
+from .store.contract import Entry, Info, Item
+from .store.errors import UnavailableError
+from .store.rules import is_key
+from .store.scope import Scope
 from .system import files
 from .system.lockdown import Mode
 from .tools.catalog import Catalog
-from .wire.service import Service
+from .wire.serve import Service
 
 if TYPE_CHECKING:
     from .backend.injected import Injected
@@ -64,6 +69,7 @@ class Plan(NamedTuple):
     identity: str
     store_dir: str | None
     journal_dir: str
+    """Where the journals of this identity are."""
     run: str | None
     lockdown: Mode
     injected: "Injected | None" = None
@@ -82,6 +88,7 @@ class Plan(NamedTuple):
             StartError: with the full remedy.
         """
         memory = self.config.memory
+        catalog = Catalog(enabled=memory.enabled, read_only=memory.read_only)
         running = _NOTHING
         telemetry = prepare_telemetry() if memory.enabled else None
         if memory.enabled:
@@ -89,8 +96,6 @@ class Plan(NamedTuple):
                 running = self._open()
             except BackendError as error:
                 raise StartError(error.problem, error.remedy) from error
-        guarded = running.opened.store.guard
-        catalog = Catalog(enabled=memory.enabled, read_only=memory.read_only, guarded=guarded)
         directories = (*running.directories, self.journal_dir)  # runs are journaled with no memory too
         ports = running.ports if telemetry is None else (*(running.ports or ()), *telemetry.ports)
         held = lock_down(self.lockdown, directories, ports)
@@ -123,15 +128,20 @@ def prepare(arguments: Arguments, injected: "Injected | None" = None) -> Plan:
     identity = identity or arguments.default_identity or default_identity()
     if not identity:
         raise StartError("there is no identity to keep memories under", "set --identity or identity in --config")
+    if not is_key(identity):
+        raise StartError(
+            f"the identity {identity!r} cannot name a directory",
+            "set identity to letters, digits and . _ = - or name another with --identity",
+        )
     journal_dir = arguments.journal_dir or default_journal_dir(arguments.store_dir)
     if config.memory.enabled and injected is None:
         try:
             backend_of(config)
         except BackendError as error:
             raise StartError(error.problem, error.remedy) from error
-    _make_journal_dir(journal_dir)
+    own = _make_journal_dir(os.path.abspath(journal_dir), identity)
     mode = _mode(arguments.lockdown)
-    return Plan(config, identity, arguments.store_dir, os.path.abspath(journal_dir), arguments.run, mode, injected)
+    return Plan(config, identity, arguments.store_dir, own, arguments.run, mode, injected)
 
 
 def _mode(word: str | None) -> Mode:
@@ -224,16 +234,27 @@ def application_name(words: list[str]) -> str | None:
     return "".join(char if (char.isalnum() and char.isascii()) or char in "_=-" else "-" for char in stem).strip("-")
 
 
-def _make_journal_dir(directory: str) -> None:
+def _make_journal_dir(directory: str, identity: str) -> str:
+    """Make the directory for the journals of `identity`, and move there what an older version left of them.
+
+    Returns where it is. Before the process gives up its rights: afterwards it may write there and nowhere above.
+
+    Raises:
+        StartError: it cannot be used.
+    """
+    own = identity_directory(directory, identity)
     try:
-        files.make_private_directory(directory)
-        if not files.is_permitted(directory):
-            raise PermissionError(13, os.strerror(13))
+        files.make_private_directory(own)
+        if not files.is_permitted(own):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        with suppress(PermissionError):  # who may use that directory alone has left nothing beside it
+            adopt(directory, identity)
     except OSError as error:
         raise StartError(
             f"cannot use the journal directory {directory}: {error.strerror}",
             "make it a directory that this user can read and write, or set --journal-dir",
         ) from error
+    return own
 
 
 def _generated_run() -> str:
@@ -242,4 +263,30 @@ def _generated_run() -> str:
     return time.strftime("run-%Y%m%dT%H%M%SZ-", time.gmtime()) + os.urandom(4).hex()
 
 
-_NOTHING = Running(Opened(Store(Nowhere("Memory is not enabled.")), "none"), lambda: None, lambda: None)
+class _NoStore:
+    """Stands where memory is not enabled. There are no tools to reach it with."""
+
+    def info(self) -> Info:
+        return Info("none", "")
+
+    def list(self) -> list[Item]:
+        raise _disabled()
+
+    def read(self, key: str, *, scope: Scope | None = None) -> Entry:  # noqa: ARG002
+        raise _disabled()
+
+    def create(self, key: str, description: str, content: str, *, scope: Scope | None = None) -> None:  # noqa: ARG002
+        raise _disabled()
+
+    def update(self, key: str, description: str, content: str, *, scope: Scope | None = None) -> None:  # noqa: ARG002
+        raise _disabled()
+
+    def delete(self, key: str, *, scope: Scope | None = None) -> bool:  # noqa: ARG002
+        raise _disabled()
+
+
+def _disabled() -> UnavailableError:
+    return UnavailableError("Memory is not enabled.")
+
+
+_NOTHING = Running(Opened(_NoStore(), "none"), lambda: None, lambda: None)

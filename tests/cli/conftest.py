@@ -68,7 +68,8 @@ class Place:
         self.path = path
         self.identity = identity
         self.notes = path / "memory" / identity
-        self.runs = path / "runs"
+        self.journals = path / "runs"
+        self.runs = self.journals / identity
         self.options = ("--store-dir", str(path), "--identity", identity)
 
     def calls(self, run: str, *calls: tuple[str, dict[str, Any]], finish: bool = False, **launch: Any) -> None:

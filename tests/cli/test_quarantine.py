@@ -3,6 +3,7 @@
 import json
 import shlex
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -109,16 +110,16 @@ def test_a_damaged_copy_is_told_and_left(cli: Cli, place: Place) -> None:
 def test_what_was_written_since_the_copy_is_copied_too(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     place.write("a")
     with opened(Arguments(store_dir=str(place.path), identity="bot")) as memory:
-        remove = memory.store.backend.remove
+        delete_revision: Callable[..., object] = memory.store.delete_revision  # type: ignore[attr-defined]
         writes = iter(["second", "third"])
 
-        def a_run_was_faster(key: str, revision: object) -> object:
+        def a_run_was_faster(key: str, revision: str) -> object:
             for content in writes:
                 memory.store.update(key, "About a", content)
                 break
-            return remove(key, revision)
+            return delete_revision(key, revision)
 
-        monkeypatch.setattr(memory.store.backend, "remove", a_run_was_faster)
+        monkeypatch.setattr(memory.store, "delete_revision", a_run_was_faster)
         path, entry, _ = _move(memory, "a", "", str(place.path / "quarantine"))
         assert entry == Entry("About a", "third")
         assert [str(one) for one in kept(place)] == [path]
@@ -132,7 +133,7 @@ def test_an_unknown_outcome_leaves_the_copy(place: Place, monkeypatch: pytest.Mo
         raise OutcomeUnknownError
 
     with opened(Arguments(store_dir=str(place.path), identity="bot")) as memory:
-        monkeypatch.setattr(memory.store.backend, "remove", lost)
+        monkeypatch.setattr(memory.store, "delete_revision", lost)
         with pytest.raises(OutcomeUnknownError):
             _move(memory, "a", "", str(place.path / "quarantine"))
     assert len(kept(place)) == 1

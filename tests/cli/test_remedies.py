@@ -43,7 +43,7 @@ def test_a_pasted_prune_removes_what_was_named_and_not_the_default(cli: Cli, awk
     default = home / "memory-sidecar" / "runs"
     for runs in (awkward.runs, default):
         runs.mkdir(parents=True, exist_ok=True)
-        (runs / "broken.jsonl").write_text("{}\n")
+        (runs / "broken.jsonl").write_text('{"seq":1,"type":"meta"}\n')
         (runs / "none.jsonl").write_text("")
     env = {"XDG_STATE_HOME": str(home)}
     said: set[str] = set()

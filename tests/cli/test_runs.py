@@ -13,6 +13,7 @@ import pytest
 from tests.support.sidecar import launched
 
 from memory_sidecar.backend.file import FileOptions, open_file
+from memory_sidecar.cli.runs import runs
 from memory_sidecar.harness import Run as OpenRun
 from memory_sidecar.run import records
 from memory_sidecar.run.compact import compacted
@@ -134,7 +135,7 @@ def test_a_journal_that_does_not_keep_all_is_told(cli: Cli, place: Place) -> Non
     assert cli("runs", "--saw", "plan", *place.options).status == 0
     done = cli("runs", "--saw", "plan@2", *place.options)
     assert done.status == 1
-    assert "run long may have met it before" in done.err
+    assert "run long of bot: its journal does not keep all that was before" in done.err
     assert json.loads(cli("runs", "--saw", "plan@2", "--json", *place.options).out)["complete"] is False
     assert "not whole" in cli("runs", "show", "long", *place.options).out
 
@@ -149,7 +150,7 @@ def test_damage_is_told_beside_every_answer(cli: Cli, place: Place) -> None:
         assert done.status == 1
         assert "good" in done.out
         if "--json" not in words:
-            assert "run bad: its journal is damaged, line 3: its checksum does not match" in done.err
+            assert "run bad of bot: its journal is damaged, line 3: its checksum does not match" in done.err
             assert "runs prune --state damaged" in done.err
     assert "; it mentions this key" in cli("runs", "--saw", "plan", *place.options).err
     assert json.loads(cli("runs", "--saw", "plan", "--json", *place.options).out)["complete"] is False
@@ -195,14 +196,14 @@ def test_a_run_that_is_resumed_while_it_is_judged_stays(place: Place) -> None:
         assert read_journal(str(place.runs / "paused.jsonl"))[1]
         return state.state == "suspended"
 
-    assert remove_run(str(place.runs), "paused", resumed_meanwhile) is not None
+    assert remove_run(str(place.runs), "paused", "bot", resumed_meanwhile) is not None
     assert names(place) == set()
 
 
 def test_prune_leaves_damage_unless_it_is_named(cli: Cli, place: Place) -> None:
     place.write("a", run="bad")
     journal = place.runs / "bad.jsonl"
-    journal.write_bytes(b"{}\n")
+    journal.write_bytes(b'{"seq":1,"type":"meta"}\n')
     year = time.time() - 365 * 86400
     os.utime(journal, (year, year))
     assert cli("runs", "prune", "--older-than", "30d", *place.options).out == "nothing to remove\n"
@@ -216,7 +217,7 @@ def test_what_is_not_a_journal_is_left_alone(cli: Cli, place: Place) -> None:
     (place.runs / "link.jsonl").symlink_to(place.runs / "notes.txt")
     (place.runs / ".hidden.jsonl").write_text("mine")
     done = cli("runs", *place.options)
-    assert (done.status, "run link: its journal is a symbolic link, not a file" in done.err) == (1, True)
+    assert (done.status, "run link of bot: its journal is a symbolic link, not a file" in done.err) == (1, True)
     cli("runs", "prune", "--older-than", "0m", "--state", "damaged", "--state", "suspended", *place.options)
     assert names(place) == {"notes", "link", ".hidden"}
 
@@ -226,7 +227,10 @@ def spoil(runs: Path, newer: bytes) -> dict[str, str]:
     (runs / "torn.jsonl").write_bytes(newer[:20])
     (runs / "none.jsonl").touch()
     (runs / "zeros.jsonl").write_bytes(bytes(4096))
-    (runs / "rubbish.jsonl").write_bytes(b"{}\n")
+    (runs / "rubbish.jsonl").write_bytes(b'{"seq":1,"type":"meta"}\n')
+    (runs / "foreign.jsonl").write_bytes(b"{}\n")
+    (runs / "unended.jsonl").write_bytes(b"somebody's text")
+    (runs / "copy.jsonl").write_bytes((runs / "good.jsonl").read_bytes())
     (runs / "newer.jsonl").write_bytes(newer)
     (runs / "directory.jsonl").mkdir()
     (runs / "link.jsonl").symlink_to("good.jsonl")
@@ -238,6 +242,9 @@ def spoil(runs: Path, newer: bytes) -> dict[str, str]:
         "none": "holds no whole record",
         "zeros": "holds no whole record",
         "rubbish": "is damaged, line 1",
+        "foreign": "is no journal of this program",
+        "unended": "is no journal of this program",
+        "copy": "is not this run's, line 1: it is the journal of run good of identity bot",
         "newer": "was written by a newer version",
         "directory": "is a directory, not a file",
         "link": "is a symbolic link, not a file",
@@ -255,14 +262,14 @@ def test_every_journal_that_cannot_be_used_is_named_and_hides_no_other(cli: Cli,
         assert done.status == 1, words
         told = done.err if words[0] == "runs" else done.out
         for run, problem in bad.items():
-            assert re.search(rf"{run}:? (its journal )?{problem}", told), (words, run)
+            assert re.search(rf"{run}( of bot: its journal)? {problem}", told), (words, run)
         remedies = re.findall(r"^ +(?:-> )?(.*(?:move .* away|prune --state|with that version).*)$", told, re.MULTILINE)
         assert len(remedies) == len(bad), words
     assert "good" in cli("runs", "--saw", "plan", *place.options).out
     listed = json.loads(cli("runs", "--json", *place.options).out)["runs"]
     assert {run["run"] for run in listed} == {"good", *bad}
     answer = json.loads(cli("runs", "--saw", "plan", "--json", *place.options).out)
-    assert (answer["complete"], {one["run"] for one in answer["damaged"]}) == (False, set(bad))
+    assert (answer["complete"], {one["run"] for one in answer["left_out"]}) == (False, set(bad))
     assert cli("runs", "show", "good", *place.options).status == 0
     assert "holds no whole record" in cli("runs", "show", "torn", *place.options).err
 
@@ -275,7 +282,14 @@ def test_prune_takes_what_is_named_and_a_sound_newer_journal_is_not_called_damag
     assert [one["run"] for one in removed] == ["rubbish"]
     removed = json.loads(cli("runs", "prune", "--state", "empty", "--json", *prune_all(place)).out)["removed"]
     assert [one["run"] for one in removed] == ["none", "torn", "zeros"]
-    assert {"good", "newer", "directory", "link", "fifo", "socket"} == names(place)
+    removed = json.loads(cli("runs", "prune", "--state", "misplaced", "--json", *prune_all(place)).out)["removed"]
+    assert [one["run"] for one in removed] == ["copy"]
+    kept = {"good", "newer", "directory", "link", "fifo", "socket", "foreign", "unended"}
+    assert names(place) == kept
+    every = [word for state in runs._STATES for word in ("--state", state)]
+    cli("runs", "prune", "--older-than", "0m", *every, *prune_all(place))
+    assert names(place) == kept - {"good", "newer"}
+    assert (place.runs / "unended.jsonl").read_bytes() == b"somebody's text"
 
 
 def prune_all(place: Place) -> tuple[str, ...]:
@@ -297,7 +311,7 @@ def test_a_run_whose_journal_is_removed_as_it_begins_makes_another(
     def pruned_at_once(name: str, directory: int | None) -> int:
         descriptor = real(name, directory)
         if not pruned:
-            pruned.append(remove_run(str(tmp_path), "r", lambda state: state.state == "empty"))
+            pruned.append(remove_run(str(tmp_path), "r", "i", lambda state: state.state == "empty"))
         return descriptor
 
     monkeypatch.setattr(files, "create_exclusively", pruned_at_once)
@@ -322,14 +336,14 @@ def test_saw_tells_whom_a_refusal_showed_the_description(cli: Cli, place: Place)
 
 
 def test_saw_tells_who_was_shown_all_descriptions(cli: Cli, place: Place, other: Place, tmp_path: Path) -> None:
-    runs = ("--journal-dir", str(place.runs))
+    runs = ("--journal-dir", str(place.journals))
     (tmp_path / "silent.yaml").write_text("identity: bot\nharness: {memory: {enabled: true, no_index: true}}\n")
     place.calls("before")  # there was nothing to show
     place.write("plan", run="writer")
     place.calls("indexed")
     place.calls("lister", ("memory_list", {}), ("memory_list", {}), config=tmp_path / "silent.yaml")
     place.calls("silent", ("memory_read", {"key": "other"}), config=tmp_path / "silent.yaml")
-    other.calls("elsewhere", ("memory_write", NOTE), ("memory_list", {}), journal_dir=place.runs)
+    other.calls("elsewhere", ("memory_write", NOTE), ("memory_list", {}), journal_dir=place.journals)
     told = json.loads(cli("runs", "--saw", "plan", "--json", "--store-dir", place.path).out)["listed"]
     assert {one["run"]: one["times"] for one in told} == {"indexed": 1, "lister": 2, "elsewhere": 1}
     told = json.loads(cli("runs", "--saw", "plan", "--json", *place.options).out)["listed"]

@@ -84,7 +84,7 @@ def stopped_at(
 
 READ = "memory_sidecar.backend.file:_stored"
 LIST = "memory_sidecar.backend.file:_names"
-RUNS = "memory_sidecar.run.journal:replay"
+RUNS = "memory_sidecar.run.ledger:glance"
 
 
 @pytest.mark.parametrize("sent", SENT)
@@ -193,7 +193,7 @@ def test_prune_tells_what_is_gone(cli: Cli, place: Place) -> None:
     for run in ("one", "three", "two"):
         place.write(f"of-{run}", run=run)
     words = ("runs", "prune", "--older-than", "0m", "--json", "--store-dir", place.path)
-    with stopped_at("memory_sidecar.cli.runs.runs:remove_run", 2, words, signal.SIGTERM, ONCE) as process:
+    with stopped_at("memory_sidecar.cli.runs.prune:remove_run", 2, words, signal.SIGTERM, ONCE) as process:
         out, err = process.communicate()
     assert process.returncode == 143
     assert [one["run"] for one in json.loads(out)["removed"]] == ["one", "three"]

@@ -109,5 +109,5 @@ def test_at_a_terminal(place: Place) -> None:
         assert "memory-sidecar try: stopped" in terminal.rest()
     assert terminal.status == 130
     # Ctrl-C is for the prompt; the sidecar ends by its pipe, in order.
-    states = {run.run: run.state for run in list_runs(str(place.runs))}
+    states = {run.run: run.state for run in list_runs(str(place.runs), "bot")}
     assert states == {"monday": "suspended", "try": "suspended"}

@@ -199,7 +199,7 @@ def test_a_tilde_is_the_home_directory_wherever_no_shell_expands_it(cli: Cli, tm
 
     anyio.run(main)
     assert (home / "notes" / "a.md").exists()
-    assert (home / "runs" / "monday.jsonl").exists()
+    assert (home / "runs" / "bot" / "monday.jsonl").exists()
     assert "a    d" in cli("list", *places, env=env).out
     copied = ("--from=~/memory.yaml", "--to=~/memory.yaml", "--to-store-dir=~/other")
     assert "mean the same memory" in cli("copy", *copied, env=env).err

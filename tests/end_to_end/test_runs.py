@@ -28,8 +28,6 @@ from tests.support.sidecar import (
 
 MONDAY = ("--run", "monday")
 
-pytestmark = pytest.mark.usefixtures("both_eras")
-
 
 @pytest.fixture
 def guard(tmp_path: Path) -> tuple[str, str]:
@@ -43,7 +41,7 @@ def base(tmp_path: Path) -> Path:
 
 
 def records(base: Path, run: str) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (base / "runs" / f"{run}.jsonl").read_text().splitlines()]
+    return [json.loads(line) for line in (base / "runs" / "tester" / f"{run}.jsonl").read_text().splitlines()]
 
 
 def plant(base: Path, guard: tuple[str, ...], *keys: str) -> None:
@@ -207,7 +205,7 @@ def test_require_and_never_say_what_must_be_there(base: Path) -> None:
     with launched(base) as sidecar:
         with pytest.raises(RefusedError, match="no run monday"):
             sidecar.open("monday", resume="require")
-        assert not (base / "runs" / "monday.jsonl").exists()
+        assert not (base / "runs" / "tester" / "monday.jsonl").exists()
         assert sidecar.open("monday", resume="never")["resumed"] is False
         sidecar.suspend("monday")
         with pytest.raises(RefusedError, match="exists already"):
@@ -234,7 +232,6 @@ def test_a_run_can_be_open_once(base: Path) -> None:
 
 def test_a_killed_holder_leaves_no_lock(base: Path) -> None:
     with launched(base, *MONDAY) as sidecar, launched(base) as other:
-        sidecar.call("memory_list")
         sidecar.kill()
         assert other.states()["monday"] == "interrupted"
         assert other.open("monday")["resumed"] is True
@@ -245,7 +242,7 @@ def test_an_id_that_cannot_name_a_file_is_refused(base: Path, run: Any) -> None:
     with launched(base) as sidecar:
         with pytest.raises(RefusedError, match="1 to 128"):
             sidecar.open(run)
-        assert list((base / "runs").iterdir()) == []
+        assert list((base / "runs" / "tester").iterdir()) == []
 
 
 def test_the_longest_id_works(base: Path) -> None:
@@ -268,21 +265,20 @@ def test_a_store_error_while_opening_leaves_the_run_free(base: Path) -> None:
 
 def test_run_list_tells_how_each_run_stands(base: Path) -> None:
     with launched(base, "--run", "killed") as sidecar:
-        sidecar.call("memory_list")
         sidecar.kill()
     with launched(base) as sidecar:
         for run, ending in (("done", "completed"), ("failed", "error"), ("broken", "budget"), ("resting", None)):
             sidecar.open(run)
             sidecar.finish(run, ending) if ending else sidecar.suspend(run)
         sidecar.open("going")
-        broken = base / "runs" / "broken.jsonl"
+        broken = base / "runs" / "tester" / "broken.jsonl"
         broken.write_bytes(broken.read_bytes().replace(b'"budget"', b'"bodget"'))
-        (base / "runs" / "empty.jsonl").touch()
-        (base / "runs" / "notes.txt").touch()
-        (base / "runs" / "-odd.jsonl").touch()
-        (base / "runs" / "directory.jsonl").mkdir()
-        (base / "runs" / "link.jsonl").symlink_to(broken)
-        os.mkfifo(base / "runs" / "fifo.jsonl")
+        (base / "runs" / "tester" / "empty.jsonl").touch()
+        (base / "runs" / "tester" / "notes.txt").touch()
+        (base / "runs" / "tester" / "-odd.jsonl").touch()
+        (base / "runs" / "tester" / "directory.jsonl").mkdir()
+        (base / "runs" / "tester" / "link.jsonl").symlink_to(broken)
+        os.mkfifo(base / "runs" / "tester" / "fifo.jsonl")
         listed = sidecar.request(LIST)["runs"]
         assert {run["run"]: run["state"] for run in listed} == {
             "broken": "damaged",
@@ -325,7 +321,6 @@ def test_switching_read_only_keeps_the_scope(base: Path, tmp_path: Path, guard: 
         sidecar.leave()
     with launched(base, *read_only, *MONDAY) as sidecar:
         assert len(sidecar.request("tools/list")["tools"]) == 2
-        sidecar.call("memory_list")
         sidecar.leave()
     with launched(base, *guard, *MONDAY) as sidecar:
         assert sidecar.write("plan", "new", overwrite=True)["written"]
@@ -375,7 +370,7 @@ def test_a_scope_reveals_no_path(base: Path) -> None:
     with launched(base) as sidecar:
         scope = sidecar.open("monday")["scope"]
         assert str(base) not in json.dumps(scope)
-        assert str(base) not in (base / "runs" / "monday.jsonl").read_text()
+        assert str(base) not in (base / "runs" / "tester" / "monday.jsonl").read_text()
 
 
 # --- damage ----------------------------------------------------------------------------------------------------------
@@ -387,7 +382,7 @@ def small_journal(base: Path, guard: tuple[str, str]) -> Path:
     with launched(base, *guard, *MONDAY) as sidecar:
         sidecar.read("plan")
         sidecar.kill()
-    return base / "runs" / "monday.jsonl"
+    return base / "runs" / "tester" / "monday.jsonl"
 
 
 def test_a_torn_last_line_is_cut_off_before_anything_is_added(base: Path, guard: tuple[str, str]) -> None:
@@ -464,7 +459,6 @@ def test_damage_anywhere_else_is_refused_with_its_line_and_nothing_is_touched(
 def test_whole_lines_in_the_wrong_place_are_damage(base: Path, guard: tuple[str, str], change: str) -> None:
     journal = small_journal(base, guard)
     with launched(base, *guard, *MONDAY) as sidecar:
-        sidecar.call("memory_list")
         sidecar.leave()
     lines = journal.read_bytes().splitlines(keepends=True)
     if change == "swap":
@@ -484,10 +478,10 @@ def test_whole_lines_in_the_wrong_place_are_damage(base: Path, guard: tuple[str,
 def test_a_journal_that_is_no_file_is_refused_and_left(base: Path, tmp_path: Path) -> None:
     with launched(base) as sidecar:
         (tmp_path / "elsewhere").touch()
-        (base / "runs" / "link.jsonl").symlink_to(tmp_path / "elsewhere")
-        (base / "runs" / "dangling.jsonl").symlink_to(tmp_path / "nothing")
-        os.mkfifo(base / "runs" / "fifo.jsonl")
-        (base / "runs" / "directory.jsonl").mkdir()
+        (base / "runs" / "tester" / "link.jsonl").symlink_to(tmp_path / "elsewhere")
+        (base / "runs" / "tester" / "dangling.jsonl").symlink_to(tmp_path / "nothing")
+        os.mkfifo(base / "runs" / "tester" / "fifo.jsonl")
+        (base / "runs" / "tester" / "directory.jsonl").mkdir()
         for run in ("link", "dangling", "fifo", "directory"):
             with pytest.raises(RefusedError, match="not a regular file"):
                 sidecar.open(run)
@@ -501,10 +495,10 @@ def test_a_journal_that_is_no_file_is_refused_and_left(base: Path, tmp_path: Pat
 def test_journals_are_private(base: Path) -> None:
     old = os.umask(0)
     try:
-        with launched(base, *MONDAY) as sidecar:
-            sidecar.call("memory_list")
+        with launched(base, *MONDAY):
             assert (base / "runs").stat().st_mode & 0o777 == 0o700
-            assert (base / "runs" / "monday.jsonl").stat().st_mode & 0o777 == 0o600
+            assert (base / "runs" / "tester").stat().st_mode & 0o777 == 0o700
+            assert (base / "runs" / "tester" / "monday.jsonl").stat().st_mode & 0o777 == 0o600
     finally:
         os.umask(old)
 
@@ -513,11 +507,11 @@ def test_a_generated_run_leaves_no_file_until_it_is_used(base: Path) -> None:
     with launched(base) as sidecar:
         sidecar.request("tools/list")
         sidecar.leave()
-    assert list((base / "runs").iterdir()) == []
+    assert list((base / "runs" / "tester").iterdir()) == []
     with launched(base) as sidecar:
         sidecar.call("memory_list")
         sidecar.leave()
-    assert len(list((base / "runs").iterdir())) == 1
+    assert len(list((base / "runs" / "tester").iterdir())) == 1
 
 
 def test_the_default_run_can_be_suspended_and_opened_by_its_id(base: Path, guard: tuple[str, str]) -> None:
@@ -532,9 +526,8 @@ def test_the_default_run_can_be_suspended_and_opened_by_its_id(base: Path, guard
 
 
 def test_a_journal_directory_that_is_named_is_used(base: Path, tmp_path: Path) -> None:
-    with launched(base, "--journal-dir", str(tmp_path / "deep" / "journals"), *MONDAY) as sidecar:
-        sidecar.call("memory_list")
-        assert [path.name for path in (tmp_path / "deep" / "journals").iterdir()] == ["monday.jsonl"]
+    with launched(base, "--journal-dir", str(tmp_path / "deep" / "journals"), *MONDAY):
+        assert [path.name for path in (tmp_path / "deep" / "journals" / "tester").iterdir()] == ["monday.jsonl"]
     assert not (base / "runs").exists()
 
 
@@ -555,7 +548,7 @@ def test_without_a_store_base_journals_go_to_the_users_state_and_never_the_worki
     with launched(None, *MONDAY, env=env, cwd=work) as sidecar:  # type: ignore[arg-type]
         sidecar.write("plan", "x")
         sidecar.leave()
-    assert (expected / "memory-sidecar" / "runs" / "monday.jsonl").exists()
+    assert (expected / "memory-sidecar" / "runs" / "tester" / "monday.jsonl").exists()
     assert sorted(str(path.relative_to(work)) for path in work.rglob("*") if path.is_file()) == [
         "memory/tester/plan.md"
     ]
@@ -595,7 +588,7 @@ def test_on_a_full_disk_memory_works_and_says_that_authority_is_not_saved_until_
         with launched(base, *arguments) as sidecar:
             assert UNSAVED not in sidecar.call("memory_read", {"key": "one"})["_meta"]
             filler = fill(runs)
-            page = 4096 - (runs / "monday.jsonl").stat().st_size % 4096
+            page = 4096 - (runs / "tester" / "monday.jsonl").stat().st_size % 4096
             told = None
             for number in range(page // 100 + 2):  # what is left of the journal's last page still takes records
                 answer = sidecar.call("memory_write", {"key": f"key{number}", "description": "d", "content": "c"})
@@ -661,7 +654,7 @@ def test_a_journal_deleted_under_its_run_is_made_again(base: Path, guard: tuple[
     shutil.rmtree(base / "runs")
     with launched(base, *guard, *(MONDAY if named else ())) as sidecar:
         sidecar.read("one")
-        (journal,) = (base / "runs").iterdir()
+        (journal,) = (base / "runs" / "tester").iterdir()
         journal.unlink()
         assert UNSAVED not in sidecar.call("memory_read", {"key": "two"})["_meta"]
         assert journal.stat().st_mode & 0o777 == 0o600
@@ -688,8 +681,8 @@ def test_a_journal_directory_deleted_under_a_run_costs_no_memory(base: Path, loc
 
 def test_where_no_journal_can_be_made_a_generated_run_works_unsaved(base: Path) -> None:
     with launched(base) as sidecar:
-        (base / "runs").rmdir()
-        (base / "runs").touch()
+        (base / "runs" / "tester").rmdir()
+        (base / "runs" / "tester").touch()
         answer = sidecar.call("memory_write", {"key": "plan", "description": "d", "content": "c"})
         assert answer["structuredContent"] == {"written": True, "key": "plan"}
         assert answer["_meta"][UNSAVED]

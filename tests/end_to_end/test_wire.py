@@ -34,8 +34,6 @@ from exposure_policy import tool_set
 
 MIB = 1024 * 1024
 
-pytestmark = pytest.mark.usefixtures("both_eras")
-
 
 @pytest.fixture
 def sidecar(tmp_path: Path) -> Iterator[Sidecar]:
@@ -72,6 +70,7 @@ def read_of(sidecar: Sidecar, key: str, run: str | None = None) -> Frame:
 @pytest.mark.parametrize(
     "method",
     [
+        "server/discover",
         "resources/list",
         "resources/read",
         "resources/templates/list",
@@ -97,7 +96,7 @@ def test_the_list_of_methods_is_closed(sidecar: Sidecar, method: str) -> None:
 def test_unknown_notifications_are_ignored(sidecar: Sidecar) -> None:
     sidecar.notify("notifications/no_such_thing", {"x": 1})
     sidecar.notify("tools/call", {"name": "memory_write", "arguments": {"key": "k", "description": "d", "content": ""}})
-    sidecar.pulse()
+    assert sidecar.request("ping") == {}
     assert sidecar.call("memory_list")["structuredContent"] == {"memories": []}
 
 
@@ -149,29 +148,22 @@ def test_malformed_arguments_are_an_error_that_the_model_can_act_on(sidecar: Sid
 # --- frames ----------------------------------------------------------------------------------------------------------
 
 
-def padded(sidecar: Sidecar, size: int, *, id_first: bool = True) -> bytes:
-    """A request of so many bytes, which lists the tools."""
-    message = sidecar.message("tools/list", {"x": ""})
-    del message["id"]
-    whole: Frame = {"id": "big", **message} if id_first else {**message, "id": "big"}
-    frame = json.dumps(whole).encode()
-    return frame.replace(b'"x": ""', b'"x": "%s"' % (b"x" * (size - len(frame))))
+def padded_ping(size: int) -> bytes:
+    frame = b'{"jsonrpc":"2.0","id":"big","method":"ping","params":{"x":"%s"}}'
+    return frame % (b"x" * (size - len(frame) + 2))
 
 
 def test_a_frame_of_one_mebibyte_is_served_and_one_byte_more_is_refused(sidecar: Sidecar) -> None:
-    frame = padded(sidecar, MIB)
+    frame = padded_ping(MIB)
     assert len(frame) == MIB
     sidecar.send_bytes(frame + b"\n")
-    served = sidecar.receive()
-    assert served["id"] == "big"
-    assert served["result"]["tools"]
-    for id_first in (True, False):
-        sidecar.send_bytes(padded(sidecar, MIB + 1, id_first=id_first) + b"\n")
-        refused = sidecar.receive()
-        assert refused["id"] == "big"
-        assert refused["error"]["code"] == -32600
-        assert str(MIB) in refused["error"]["message"]
-    sidecar.pulse()
+    assert sidecar.receive() == {"jsonrpc": "2.0", "id": "big", "result": {}}
+    sidecar.send_bytes(padded_ping(MIB + 1) + b"\n")
+    refused = sidecar.receive()
+    assert refused["id"] is None
+    assert refused["error"]["code"] == -32600
+    assert str(MIB) in refused["error"]["message"]
+    assert sidecar.request("ping") == {}
 
 
 def test_a_frame_of_200_megabytes_is_refused_without_keeping_it(sidecar: Sidecar) -> None:
@@ -185,7 +177,7 @@ def test_a_frame_of_200_megabytes_is_refused_without_keeping_it(sidecar: Sidecar
     sidecar.send_bytes(b'"}\n')
     assert sidecar.receive()["error"]["code"] == -32600
     assert peak() - before < 8 * 1024
-    sidecar.pulse()
+    assert sidecar.request("ping") == {}
 
 
 def test_one_write_of_the_largest_note_fits_however_its_text_is_escaped(sidecar: Sidecar) -> None:
@@ -229,7 +221,7 @@ def test_what_is_no_message_is_an_error_without_an_id_and_the_session_lives(
     answer = sidecar.receive()
     assert answer["id"] is None
     assert answer["error"]["code"] == code
-    sidecar.pulse()
+    assert sidecar.request("ping") == {}
 
 
 @pytest.mark.parametrize("value", [b"NaN", b"-Infinity", b"1e999", b"9" * 5000, b"[" * 100_000 + b"]" * 100_000])
@@ -242,7 +234,7 @@ def test_a_request_with_a_value_that_cannot_be_read_is_told_so(sidecar: Sidecar,
         sidecar.send_bytes(frame % value + b"\n")
         answer = sidecar.receive()
         assert (answer["id"], answer["error"]["code"]) == ("a", -32700)
-    sidecar.pulse()
+    assert sidecar.request("ping") == {}
 
 
 @pytest.mark.parametrize(
@@ -265,10 +257,8 @@ def test_a_malformed_message_is_answered_under_its_id(sidecar: Sidecar, message:
 
 @pytest.mark.parametrize("request_id", [0, -1, 10**30, "", "7", "ключ", "\ud800", "x" * 1000, 'a"\n\\'])
 def test_an_id_comes_back_as_it_was_sent(sidecar: Sidecar, request_id: str | int) -> None:
-    sidecar.send({**sidecar.message("tools/list"), "id": request_id})
-    answer = sidecar.receive()
-    assert (answer["id"], type(answer["id"])) == (request_id, type(request_id))
-    assert answer["result"]["tools"]
+    sidecar.send({"jsonrpc": "2.0", "id": request_id, "method": "ping"})
+    assert sidecar.receive() == {"jsonrpc": "2.0", "id": request_id, "result": {}}
 
 
 def test_responses_blank_lines_and_carriage_returns_do_no_harm(sidecar: Sidecar) -> None:
@@ -312,7 +302,7 @@ def test_a_run_does_not_wait_for_another_ones_store(sidecar: Sidecar) -> None:
         until_a_write_waits(sidecar.memory)
         assert sidecar.read("plan", run="quick")["content"] == "old"
         assert sidecar.read("plan")["content"] == "old"
-        sidecar.pulse()
+        assert sidecar.request("ping") == {}
         assert sidecar.states()["slow"] == "open"
         sidecar.suspend("quick")
         let_go()
@@ -335,7 +325,7 @@ def test_a_queued_call_that_is_cancelled_does_nothing_and_is_not_answered(tmp_pa
             until_a_write_waits(sidecar.memory)
             sidecar.cancel(write)
             sidecar.cancel(read)
-            sidecar.pulse()  # the cancellations have been received
+            sidecar.request("ping")  # the cancellations have been received
             let_go()
         assert sidecar.receive()["id"] == first["id"]
         # The cancelled write is absent, and the cancelled read granted nothing.
@@ -352,7 +342,7 @@ def test_a_running_write_that_is_cancelled_is_whole_and_not_answered(sidecar: Si
         sidecar.send(write)
         until_a_write_waits(sidecar.memory)
         sidecar.cancel(write)
-        sidecar.pulse()
+        sidecar.request("ping")
         let_go()
     assert sidecar.read("plan")["content"] == "x" * 50_000
     sidecar.close_stdin()
@@ -362,7 +352,7 @@ def test_a_running_write_that_is_cancelled_is_whole_and_not_answered(sidecar: Si
 @pytest.mark.parametrize("request_id", [12345, "no such", None, [], {}, 1.5, True])
 def test_a_cancellation_of_nothing_does_nothing(sidecar: Sidecar, request_id: Any) -> None:
     sidecar.notify("notifications/cancelled", {"requestId": request_id})
-    sidecar.pulse()
+    assert sidecar.request("ping") == {}
 
 
 def test_a_run_whose_opening_was_cancelled_can_be_opened_again(sidecar: Sidecar) -> None:
@@ -409,7 +399,7 @@ def test_at_the_end_calls_in_flight_are_answered_and_runs_suspended(
         with writes_held(sidecar.memory) as let_go:
             calls = [write_of(sidecar, "one"), write_of(sidecar, "two"), write_of(sidecar, "three", run="monday")]
             sidecar.send(*calls)
-            sidecar.pulse()  # all have been received
+            sidecar.request("ping")  # all have been received
             until_a_write_waits(sidecar.memory)
             end(sidecar)
             let_go()
@@ -435,7 +425,7 @@ def test_what_was_sent_before_the_pipe_closed_is_all_served(sidecar: Sidecar) ->
 @pytest.mark.parametrize("end", ENDS)
 def test_before_the_handshake_the_end_is_just_as_orderly(tmp_path: Path, end: Callable[[Sidecar], None]) -> None:
     with Sidecar(tmp_path) as sidecar:
-        sidecar.ask("tools/list")  # it is up
+        sidecar.ask("ping")  # it is up
         end(sidecar)
         assert sidecar.wait() == 0
         assert sidecar.rest() == []
@@ -599,8 +589,8 @@ def test_a_log_that_nobody_reads_never_holds_up_a_call(tmp_path: Path) -> None:
         os.set_blocking(writer, True)
         with launched(tmp_path, stderr=writer) as sidecar:
             # Each of these calls has something to log: its run's journal cannot be written.
-            (tmp_path / "runs").rmdir()
-            (tmp_path / "runs").write_text("in the way")
+            (tmp_path / "runs" / "tester").rmdir()
+            (tmp_path / "runs" / "tester").write_text("in the way")
             assert sidecar.write("plan", "x") == {"written": True, "key": "plan"}
             for _ in range(50):
                 assert sidecar.call("memory_read", {"key": "plan"})["_meta"]["memory-sidecar/unsaved"]

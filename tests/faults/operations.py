@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 from memory_sidecar.backend.file import FileOptions, open_file
 from memory_sidecar.run import journal as journaling
-from memory_sidecar.run.journal import JournalError, read_journal, stage_name
+from memory_sidecar.run.directory import stage_name
+from memory_sidecar.run.journal import JournalError, read_journal
 from memory_sidecar.run.session import Run, Setting
 from memory_sidecar.tools.catalog import Catalog
 
@@ -72,7 +73,7 @@ OPERATIONS = {
 def open_run(place: Path) -> Run:
     opened = open_file(FileOptions(require_read_before_update=True), "faults", str(place))
     catalog = Catalog(enabled=True, read_only=False)
-    run = Run(RUN, Setting(opened.store, opened.fingerprint, catalog, True, "faults", str(place / "runs")))
+    run = Run(RUN, Setting(opened.store, opened.fingerprint, catalog, True, "faults", str(place / "runs" / "faults")))
     run.open()
     return run
 
@@ -85,7 +86,7 @@ def prepare(name: str, place: Path) -> Run:
         run.call("memory_write", {**_NOTE, "content": operation.before})
         if name in ("read", "compact"):  # authority is still to be earned
             run.end("suspended")
-            (place / "runs" / f"{RUN}.jsonl").unlink()
+            (place / "runs" / "faults" / f"{RUN}.jsonl").unlink()
             run = open_run(place)
     if name == "resume":
         run.end("suspended")
@@ -122,7 +123,7 @@ def verify(name: str, place: Path, answer: bytes | None, *, power_cut: bool = Fa
 
 
 def _wrong_with_journal(place: Path, authority: bool | None) -> list[str]:
-    journal = place / "runs" / f"{RUN}.jsonl"
+    journal = place / "runs" / "faults" / f"{RUN}.jsonl"
     if not journal.exists():
         return ["the journal is gone"] if authority else []
     replayed, busy = read_journal(str(journal))
@@ -132,7 +133,7 @@ def _wrong_with_journal(place: Path, authority: bool | None) -> list[str]:
     scope = resumed.scope()
     if replayed is not None and scope["keys"] != (replayed.keys if replayed.store == scope["store"] else {}):
         return ["the run is resumed with another scope"]
-    if (place / "runs" / stage_name(RUN)).exists():
+    if (place / "runs" / "faults" / stage_name(RUN)).exists():
         return ["a journal that was being made short was left behind"]
     if busy:
         return ["a dead run's journal is locked"]

@@ -93,7 +93,7 @@ def test_journal_authority_and_ledger(rounds: int, clock: Clock, tmp_path: Path,
                 sidecar.kill()
             else:
                 assert sidecar.leave() == 0
-        replayed, _ = read_journal(str(tmp_path / "runs" / "monday.jsonl"))
+        replayed, _ = read_journal(str(tmp_path / "runs" / "tester" / "monday.jsonl"))
         assert replayed is not None
         done = [f"{one['key']} {one['why']}" for one in replayed.records if one["type"] == "scope_change"]
         if [one for one in done if not one.endswith((" read", " stale"))] != expected:

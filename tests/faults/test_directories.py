@@ -119,7 +119,7 @@ def spoil_journals(how: str, tmp_path: Path, **launch: Any) -> tuple[int, list[s
     base = tmp_path / "state"
     wrong: list[str] = []
     tried = 0
-    with spoilable(base / "runs", how) as breakage:
+    with spoilable(base / "runs" / "tester", how) as breakage:
         with launched(base, *options, preexec_fn=drop_privileges, **launch) as sidecar:
             assert sidecar.runs is not None
             assert sidecar.write("old", "old")["written"]

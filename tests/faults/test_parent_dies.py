@@ -109,7 +109,7 @@ def test_a_sidecar_whose_parent_dies_as_it_starts_ends(launches: int, tmp_path: 
                 until(lambda child=child: is_gone(child))  # type: ignore[misc]
             except AssertionError:
                 left.append(f"an orphan lives on; its parent lived for {pause * 1000:.0f} ms")
-        if (place / "runs" / "monday.jsonl").exists():
+        if (place / "runs" / "tester" / "monday.jsonl").exists():
             with launched(place) as sidecar:
                 if sidecar.states() != {"monday": "suspended"}:
                     left.append(f"its run was left {sidecar.states()}")

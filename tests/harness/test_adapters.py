@@ -443,7 +443,7 @@ async def test_mcp_session(tmp_path: Path) -> None:
         assert refused.is_error
         with pytest.raises(MCPError, match="unknown tool"):
             await session.call_tool("memory_forget_everything", {})
-    journal = (tmp_path / "runs" / "monday.jsonl").read_text()
+    journal = (tmp_path / "runs" / "tester" / "monday.jsonl").read_text()
     assert '"reason":"suspended"' in journal
     async with memory_session(identity="tester", store_dir=tmp_path, run="monday", errlog=sys.__stderr__) as session:
         assert "- deploy: When we deploy" in (session.instructions or "")
@@ -471,7 +471,7 @@ async def test_mcp_session_can_be_cancelled(tmp_path: Path) -> None:
             scope.cancel()
             await anyio.sleep_forever()
     assert scope.cancelled_caught
-    assert '"reason":"suspended"' in (tmp_path / "runs" / "r.jsonl").read_text()
+    assert '"reason":"suspended"' in (tmp_path / "runs" / "tester" / "r.jsonl").read_text()
 
 
 async def test_mcp_session_refuses_what_the_sidecar_would_not_read_and_goes_on(tmp_path: Path) -> None:

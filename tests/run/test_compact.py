@@ -13,7 +13,8 @@ from tests.run.test_replay import encoded, history, keys, revisions, steps
 from memory_sidecar.run import journal as journaling
 from memory_sidecar.run import records
 from memory_sidecar.run.compact import MAX_MEETINGS, Meeting, compacted, meetings
-from memory_sidecar.run.journal import Journal, RunBusyError, read_journal, stage_name
+from memory_sidecar.run.directory import stage_name
+from memory_sidecar.run.journal import Journal, RunBusyError, read_journal
 from memory_sidecar.run.records import Record
 from memory_sidecar.run.replay import Replayed, replay
 from memory_sidecar.run.runs import list_runs, remove_run
@@ -199,8 +200,8 @@ def test_a_journal_stays_short_and_its_runs(tmp_path: Path) -> None:
         if number % 50 == 0:
             with pytest.raises(RunBusyError):
                 opened(tmp_path, {})
-            assert [run.state for run in list_runs(str(tmp_path))] == ["open"]
-            assert remove_run(str(tmp_path), "r", lambda _: True) is None
+            assert [run.state for run in list_runs(str(tmp_path), "i")] == ["open"]
+            assert remove_run(str(tmp_path), "r", "i", lambda _: True) is None
     assert largest < 8000
     assert os.listdir(tmp_path) == ["r.jsonl"]
     journal.close()
@@ -287,5 +288,5 @@ def test_what_a_killed_holder_left_goes_with_the_next_and_with_the_journal(tmp_p
     opened(tmp_path, {}).close()
     assert not left.exists()
     left.write_text("half")
-    assert remove_run(str(tmp_path), "r", lambda _: True) is not None
+    assert remove_run(str(tmp_path), "r", "i", lambda _: True) is not None
     assert os.listdir(tmp_path) == []

@@ -76,6 +76,7 @@ LATER = Kind(
     time="time",
     fields={"time": Field(TEXT), "key": Field(TEXT)},
     between=None,
+    stands="never",
     apply=lambda _reading, _record: None,
     met=lambda record, _known: iter([Met(record["key"], "pinned", None, None)]),
     kept=kinds.anew,

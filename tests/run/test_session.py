@@ -60,8 +60,8 @@ def test_a_run_that_is_refused_lets_go_of_its_journal(setting: Setting, tmp_path
     first.end("suspended")
     with pytest.raises(RunRefusedError):
         Run("monday", setting).open("never")
-    assert [found.state for found in list_runs(str(tmp_path / "runs"))] == ["suspended"]
+    assert [found.state for found in list_runs(str(tmp_path / "runs"), "tester")] == ["suspended"]
 
 
 def test_there_are_no_runs_where_there_is_no_directory(tmp_path: Path) -> None:
-    assert list_runs(str(tmp_path / "nowhere")) == []
+    assert list_runs(str(tmp_path / "nowhere"), "tester") == []

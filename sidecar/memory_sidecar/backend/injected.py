@@ -10,7 +10,7 @@ import json
 from typing import NamedTuple
 
 from ..config import Config
-from ..store.store import Store
+from ..store.contract import Store
 from ..system.digest import digest
 from .choose import Running
 from .opened import BackendError, Opened

@@ -117,6 +117,9 @@ class Kind(NamedTuple):
     """Beside `seq` and `type`, which all have."""
     between: Between | None
     """A rule between its fields, if there is one."""
+    stands: Literal["always", "base", "change", "never"]
+    """Which records of it tell how the run stands: all of them; the newest, which replaces all changes before it; those
+    after the newest base; none. A listing parses no other."""
     apply: Callable[[Reading, Record], None]
     """Replay: what it does to the run as read so far."""
     met: Callable[[Record, dict[str, str | None]], Iterator[Met]]

@@ -11,15 +11,16 @@ import os
 import stat
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Final
+from typing import Final, TypeVar
 
 from ..system import files
 from .columns import FIRST_VERSION
+from .directory import journal_name, stage_name
 from .kinds import version_of
 from .records import Record, decode, encode
-from .replay import DamagedError, NewerError, Replayed, replay
+from .replay import DamagedError, ForeignError, MisplacedError, NewerError, Replayed, check_owner, replay
 
-__all__ = ["Journal", "JournalError", "RunBusyError", "journal_name", "read_journal", "stage_name"]
+__all__ = ["Journal", "JournalError", "RunBusyError", "looked_at", "read_journal"]
 
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
@@ -28,6 +29,8 @@ _MAX_WAITING: Final = 1024
 
 _COMPACT_AFTER: Final = 1024 * 1024
 """Bytes that a journal may grow beyond its last compaction: some thousand changes. Making it short takes a moment."""
+
+Found = TypeVar("Found")
 
 _LOOK: Final = 0.2
 """Seconds to allow for someone who only looks whether the journal is open; a run holds it far longer."""
@@ -41,15 +44,6 @@ class RunBusyError(JournalError):
     """Another process, or another run of this one, has the journal open."""
 
 
-def journal_name(run: str) -> str:
-    return f"{run}.jsonl"
-
-
-def stage_name(run: str) -> str:
-    """Where a short journal is made, by the one who holds the long one's lock. No run id starts with a dot."""
-    return f".{journal_name(run)}.new"
-
-
 def read_journal(path: str) -> tuple[Replayed | None, bool]:
     """What the journal at `path` says, and whether a living process has it open. Changes nothing.
 
@@ -58,9 +52,20 @@ def read_journal(path: str) -> tuple[Replayed | None, bool]:
         DamagedError: it cannot be trusted.
         OSError: it cannot be read.
     """
-    while (descriptor := files.open_regular(path, None)) is not None:
+    return looked_at(path, replay)
+
+
+def looked_at(path: str, read: Callable[[bytes], Found]) -> tuple[Found, bool]:
+    """What `read` makes of the bytes of the journal at `path`, and whether a living process has it open.
+
+    Raises:
+        FileNotFoundError: there is no regular file of that name.
+        OSError: it cannot be read.
+    """
+    while (opened := files.open_with_status(path, None)) is not None:
+        descriptor, status = opened
         try:
-            found = replay(files.read_up_to(descriptor, os.fstat(descriptor).st_size))
+            found = read(files.read_up_to(descriptor, status.st_size))
             if not files.try_lock(descriptor, shared=True):
                 return found, True
             if os.fstat(descriptor).st_nlink:
@@ -128,6 +133,19 @@ class Journal:
     def _adopt(self, descriptor: int, status: os.stat_result) -> Replayed | None:
         try:
             found = replay(files.read_up_to(descriptor, status.st_size))
+            if found is not None:
+                mine = self._meta()
+                check_owner(found.records[0], mine["run"], mine["identity"])
+        except ForeignError as error:
+            raise JournalError(
+                f"{self._path} is no journal of this program, or its beginning is damaged, {error}; restore it from a "
+                "copy, or move it away, or use another run id"
+            ) from error
+        except MisplacedError as error:
+            raise JournalError(
+                f"the journal {self._path} is not this run's, {error}; move it back to where it belongs, remove it "
+                "if it is a copy, or use another run id"
+            ) from error
         except NewerError as error:
             raise JournalError(
                 f"the journal {self._path} was written by a newer version, {error}; resume the run with that version, "
@@ -317,14 +335,6 @@ class Journal:
             with files.open_directory(self._directory) as directory:
                 files.flush(directory)
             self._name_flushed = True
-
-    def remove(self) -> None:
-        """Remove the file, if it is still the one under its name, and let go of it."""
-        if self._descriptor is not None:
-            with suppress(OSError):
-                if os.path.samestat(os.fstat(self._descriptor), os.lstat(self._path)):
-                    os.unlink(self._path)
-        self.close()
 
     def close(self) -> None:
         """Let go of the file and its lock. What waits is lost."""

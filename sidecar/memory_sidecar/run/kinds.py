@@ -43,6 +43,7 @@ __all__ = [
     "anew",
     "by_meeting",
     "check",
+    "counted",
     "moment",
     "version_of",
 ]
@@ -180,6 +181,7 @@ def moment(time: str) -> str:
 
 
 def counted(number: int, one: str) -> str:
+    """A number and what it counts, in the plural if need be."""
     return f"{number} {one}" if number == 1 else f"{number} {one}s"
 
 
@@ -225,6 +227,7 @@ KINDS: Final[dict[str, Kind]] = {
             "forgotten": Field(TEXT, required=False, about="Some of what the run met up to this time is not kept."),
         },
         between=None,
+        stands="always",
         apply=_begin,
         met=_met_none,
         kept=anew,
@@ -237,6 +240,7 @@ KINDS: Final[dict[str, Kind]] = {
         time="time",
         fields={"time": _TIME, "tools": Field(TEXTS), "store": _STORE, "lockdown": _LOCKDOWN},
         between=None,
+        stands="always",
         apply=_go_on,
         met=_met_none,
         kept=_last_by_store,
@@ -264,6 +268,7 @@ KINDS: Final[dict[str, Kind]] = {
             ),
         },
         between=_REVISION_AND_WHY,
+        stands="change",
         apply=_change,
         met=_met_changed,
         kept=by_meeting,
@@ -277,6 +282,7 @@ KINDS: Final[dict[str, Kind]] = {
         time="time",
         fields={"time": _TIME, "key": Field(TEXT), "revision": Field(TEXT_OR_NONE)},
         between=None,
+        stands="never",
         apply=_leave,
         met=_met_shown,
         kept=by_meeting,
@@ -298,6 +304,7 @@ KINDS: Final[dict[str, Kind]] = {
             ),
         },
         between=None,
+        stands="never",
         apply=_leave,
         met=_met_none,
         kept=_last_by_what,
@@ -310,6 +317,7 @@ KINDS: Final[dict[str, Kind]] = {
         time="time",
         fields={"time": _TIME, "keys": Field(TEXT_BY_NAME)},
         between=None,
+        stands="base",
         apply=_set_scope,
         met=_met_held,
         kept=anew,
@@ -326,6 +334,7 @@ KINDS: Final[dict[str, Kind]] = {
             "message": Field(TEXT, required=False),
         },
         between=None,
+        stands="always",
         apply=_end,
         met=_met_none,
         kept=_last_if_ended,

@@ -27,6 +27,7 @@ __all__ = [
     "RecordError",
     "check",
     "decode",
+    "decode_summed",
     "encode",
     "is_run_id",
     "listed",
@@ -132,8 +133,12 @@ def parse(line: bytes) -> object:
         raise RecordError("it does not end in a checksum")
     if int(found[1], 16) != crc32(body):
         raise RecordError("its checksum does not match")
+    return _value(body)
+
+
+def _value(body: bytes) -> object:
     try:
-        return json.loads(body + b"}")
+        return json.loads(body.decode() + "}")
     except (ValueError, RecursionError) as error:
         raise RecordError("it is not JSON") from error
 
@@ -144,6 +149,18 @@ def decode(line: bytes) -> Record:
     Raises:
         RecordError: it cannot be parsed, or is not a record of a known kind.
     """
-    record = parse(line)
+    return _checked(parse(line))
+
+
+def decode_summed(line: bytes) -> Record:
+    """As `decode`, of a line whose checksum was found to match.
+
+    Raises:
+        RecordError: it is not a record of a known kind.
+    """
+    return _checked(_value(line[:-_SUM_BYTES]))
+
+
+def _checked(record: object) -> Record:
     check(record)
     return record  # type: ignore[return-value]

@@ -5,17 +5,31 @@ before anyone was told of it, and does not count; anything else that is wrong is
 around.
 """
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from .columns import Reading
 from .kinds import KINDS, VERSION
 from .records import Record, RecordError, check, parse
 
-__all__ = ["DamagedError", "NewerError", "Replayed", "replay"]
+__all__ = [
+    "DamagedError",
+    "ForeignError",
+    "MisplacedError",
+    "NewerError",
+    "Replayed",
+    "check_owner",
+    "first_record",
+    "replay",
+]
+
+_START: Final = b'{"seq":1,"type":"meta"'
+"""How every journal begins, of whatever version."""
 
 
 class DamagedError(Exception):
     """A journal cannot be trusted. `line` counts from 1."""
+
+    state = "damaged"
 
     def __init__(self, line: int, problem: str) -> None:
         self.line = line
@@ -24,6 +38,25 @@ class DamagedError(Exception):
 
 class NewerError(DamagedError):
     """A newer version of this program wrote the journal. It is sound, and not for this one to read."""
+
+    state = "newer"
+
+
+class ForeignError(DamagedError):
+    """The file is no journal: another program's, under a name that a journal would have. It is never touched."""
+
+    state = "foreign"
+
+
+class MisplacedError(DamagedError):
+    """The journal is another run's: a copy, or of an id that the file system doesn't tell from this one."""
+
+    state = "misplaced"
+
+    def __init__(self, run: str, identity: str) -> None:
+        self.run, self.identity = run, identity
+        """Whose it is."""
+        super().__init__(1, f"it is the journal of run {run} of identity {identity}")
 
 
 class Replayed(NamedTuple):
@@ -48,8 +81,10 @@ def replay(data: bytes) -> Replayed | None:
     """Read a whole journal; None if it holds no whole record yet.
 
     Raises:
-        DamagedError: a line is not a record, is out of order, or was written by a newer version.
+        DamagedError: a line is not a record, is out of order, or was written by a newer version; or the file is no
+            journal at all.
     """
+    check_beginning(data)
     length = data.rfind(b"\n") + 1
     if not length:
         return None
@@ -71,6 +106,32 @@ def replay(data: bytes) -> Replayed | None:
         created=_written(first),
         updated=_written(last),
     )
+
+
+def check_beginning(data: bytes) -> None:
+    """Raise `ForeignError` unless `data` begins as a journal, or as one of which not even the first record is whole.
+
+    A power cut can leave zeros where a record was on its way.
+    """
+    beginning = data[: len(_START)].rstrip(b"\0")
+    if not _START.startswith(beginning):
+        raise ForeignError(1, "a journal does not begin like that")
+
+
+def first_record(data: bytes) -> Record | None:
+    """The first record in the beginning of a journal of any version; None if it holds none."""
+    line, newline, _ = data.partition(b"\n")
+    try:
+        record = parse(line) if newline else None
+    except RecordError:
+        return None
+    return record if isinstance(record, dict) and record.get("type") == "meta" else None
+
+
+def check_owner(first: Record, run: str, identity: str | None) -> None:
+    """Raise `MisplacedError` if the journal with this first record is not that of `run`, of `identity` if given."""
+    if first["run"] != run or identity not in (None, first["identity"]):
+        raise MisplacedError(first["run"], first["identity"])
 
 
 def _record(number: int, line: bytes) -> Record:

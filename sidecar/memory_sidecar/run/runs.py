@@ -1,18 +1,17 @@
-"""All runs whose journals lie in one directory: what each is called, how it stands, and since when."""
+"""The runs of one identity: what each is called, how it stands, and since when."""
 
 import os
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from ..system import files
-from .journal import journal_name, read_journal, stage_name
-from .records import is_run_id
-from .replay import DamagedError, NewerError, replay
+from .directory import journal_name, run_names, stage_name
+from .glance import Standing, glance
+from .journal import looked_at
+from .replay import DamagedError, MisplacedError, check_owner
 
-__all__ = ["RunState", "list_runs", "remove_run", "run_names"]
-
-_SUFFIX: Final = journal_name("")
+__all__ = ["RunState", "list_runs", "remove_run", "state_of"]
 
 
 class RunState(NamedTuple):
@@ -26,39 +25,36 @@ class RunState(NamedTuple):
     updated: str
 
 
-def list_runs(directory: str) -> list[RunState]:
-    """The runs in `directory`, sorted by id; none if there is no such directory.
+def list_runs(directory: str, identity: str) -> list[RunState]:
+    """The runs in `directory`, the one of `identity`, sorted by id; none if there is no such directory.
+
+    A journal of another identity, which somebody put there, is no run of this one.
 
     Raises:
         OSError: the directory cannot be read.
     """
-    return [found for run in run_names(directory) if (found := _state(directory, run)) is not None]
+    return [found for run in run_names(directory) if (found := _state(directory, run, identity)) is not None]
 
 
-def run_names(directory: str) -> list[str]:
-    """The ids that journals in `directory` are named after, sorted; none if there is no such directory.
-
-    Raises:
-        OSError: the directory cannot be read.
-    """
-    try:
-        names = os.listdir(directory)
-    except FileNotFoundError:
-        return []
-    runs = (name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX))
-    return sorted(run for run in runs if is_run_id(run))
+def state_of(state: str, *, is_open: bool) -> str:
+    """How a run stands, from what its journal says and whether a living process has it."""
+    if is_open:
+        return "open"
+    return "interrupted" if state == "running" else state
 
 
 def remove_run(
-    directory: str, run: str, wanted: Callable[[RunState], bool], *, dry_run: bool = False
+    directory: str, run: str, identity: str | None, wanted: Callable[[RunState], bool], *, dry_run: bool = False
 ) -> RunState | None:
     """Remove the run's journal if nobody has it open and it is `wanted` as it is now; None if it was left.
 
-    With `dry_run` it stays, and what is returned tells that it would have gone.
+    `directory` is the one of `identity`; None where older versions kept the journals of all identities. With `dry_run`
+    it stays, and what is returned tells that it would have gone.
 
     The journal's lock is held from looking to removing, so that a run which is resumed meanwhile is safe.
 
-    Beside the states of a listing there are `empty` (no record is whole) and `newer` (a newer version wrote it).
+    Beside the states of a listing there are `empty` (no record is whole), and the `state` of every `DamagedError`. What
+    is no journal (`foreign`) is never removed.
 
     Raises:
         OSError: it cannot be read or removed.
@@ -72,15 +68,13 @@ def remove_run(
             return None
         status = os.fstat(descriptor)
         try:
-            found = replay(files.read_up_to(descriptor, status.st_size))
+            found = glance(files.read_up_to(descriptor, status.st_size))
+            state = RunState(run, "empty", "", "") if found is None else _told(found, run, identity)
         except DamagedError as error:
-            state = RunState(run, "newer" if isinstance(error, NewerError) else "damaged", "", "")
-        else:
-            if found is None:
-                state = RunState(run, "empty", "", "")
-            else:
-                state = RunState(run, _ended(found.state), found.created, found.updated)
-        if not wanted(state) or not os.path.samestat(status, os.stat(path, follow_symlinks=False)):
+            state = RunState(run, error.state, "", "")
+        if state.state == "foreign" or not wanted(state):
+            return None
+        if not os.path.samestat(status, os.stat(path, follow_symlinks=False)):
             return None
         if dry_run:
             return state
@@ -96,17 +90,18 @@ def remove_run(
     return state
 
 
-def _state(directory: str, run: str) -> RunState | None:
+def _told(found: Standing, run: str, identity: str | None, *, is_open: bool = False) -> RunState:
+    check_owner(found.first, run, identity)
+    return RunState(run, state_of(found.state, is_open=is_open), found.created, found.updated)
+
+
+def _state(directory: str, run: str, identity: str) -> RunState | None:
     try:
-        found, is_open = read_journal(os.path.join(directory, journal_name(run)))
+        found, is_open = looked_at(os.path.join(directory, journal_name(run)), glance)
+        return None if found is None else _told(found, run, identity, is_open=is_open)
     except FileNotFoundError:
         return None
+    except MisplacedError as error:
+        return RunState(run, "damaged", "", "") if error.identity == identity else None
     except (DamagedError, OSError):
         return RunState(run, "damaged", "", "")
-    if found is None:
-        return None
-    return RunState(run, "open" if is_open else _ended(found.state), found.created, found.updated)
-
-
-def _ended(state: str) -> str:
-    return "interrupted" if state == "running" else state

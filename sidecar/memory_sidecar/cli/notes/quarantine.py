@@ -19,25 +19,26 @@ configuration, the memory or a directory cannot be used.
 import argparse
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 from ...assemble import default_journal_dir
 from ...exits import EX_CONFIG, EX_FOUND, EX_USAGE
 from ...plain import visible
+from ...run.ledger import Answer, Sought, saw
 from ...run.records import timestamp
-from ...store.contract import Entry
+from ...store.contract import Entry, Removing
 from ...store.errors import InvalidError, KeyNotFoundError, UnreadableError
 from ...store.portable import Note, encode
 from ...store.scope import Scope
 from ...system import files
-from ..runs.ledger import Journaled, Sought, is_complete, read_journals
-from ..runs.runs import journal_directory, listed, print_sights, seen
 from ..shared.failure import Failure, complain
+from ..shared.journals import all_journals, directories
 from ..shared.memory import Memory, opened, unreadable
 from ..shared.note_file import load, save
 from ..shared.places import PLACES, add_options, place, places
 from ..shared.remedy import command
 from ..shared.report import add_json, moment, on_terminal, print_json, print_table, shown_revision
+from ..shared.sights import as_json, print_answer
 from ..shared.transfer import put
 
 __all__ = ["configure", "run"]
@@ -102,35 +103,20 @@ def _quarantine(arguments: argparse.Namespace, directory: str) -> int:
         print(f"{key} at revision {shown_revision(revision)} is quarantined in {visible(path, lines=False)}")
         print(f"to put it back: {_again(arguments, f'--restore={key}')}", flush=True)
     sought = Sought(key, None)
-    journals: Sequence[Journaled] = ()
     unread = ""
+    answer: Answer | None = None
     try:
-        journals = [
-            one
-            for one in read_journals(journal_directory(arguments), given=vars(arguments))
-            if one.problem or memory.fingerprint in one.stores
-        ]
+        answer = saw(all_journals(directories(vars(arguments))), sought, memory.fingerprint)
     except Failure as error:
         unread = f"{error}\n"
-    found = seen(journals, sought)
-    complete = not unread and is_complete(journals, sought)
+    complete = answer is not None and answer.complete
     if arguments.json:
-        print_json(
-            {
-                "quarantined": key,
-                "revision": revision,
-                "description": entry.description,
-                "file": path,
-                "seen": [sight._asdict() for sight in found],
-                "listed": [one._asdict() for one in listed(journals, memory.fingerprint)],
-                "complete": complete,
-            }
-        )
-    elif not unread:
+        about = {"quarantined": key, "revision": revision, "description": entry.description, "file": path}
+        print_json(about | {"complete": False} | ({} if answer is None else as_json(answer)))
+    elif answer is not None:
         print("\nRuns that met this note:")
-        print_sights(found, journals, sought, memory.fingerprint)
-        met = {sight.run for sight in found} | {one.run for one in listed(journals, memory.fingerprint)}
-        if any(journal.state == "open" and journal.run in met for journal in journals):
+        print_answer(answer, sought, vars(arguments))
+        if "open" in [*(one.state for one in answer.seen), *(one.state for one in answer.listed)]:
             print("\nOpen runs may still remember it; end them, if that matters.")
     if not complete:
         again = command(vars(arguments), "runs", "--saw", key)
@@ -195,7 +181,8 @@ def _keep(memory: Memory, note: Note, revision: str, reason: str, directory: str
 
 
 def _remove(memory: Memory, key: str, revision: str) -> bool:
-    return memory.ask(lambda: memory.store.delete(key, expected=revision))
+    # Every backend that can be configured offers it.
+    return memory.ask(lambda: cast("Removing", memory.store).delete_revision(key, revision))
 
 
 # --- out -------------------------------------------------------------------------------------------------------

@@ -20,21 +20,18 @@ from ...backend.opened import BackendError
 from ...config import Config
 from ...exits import EX_FOUND, StartError
 from ...plain import visible
-from ...run.records import is_run_id
-from ...run.runs import RunState
 from ...store.errors import KeyNotFoundError, StoreError, UnreadableError
 from ...store.rules import MAX_ENTRIES, is_key
 from ...system.lockdown import available
 from ...version import __version__
 from ...wire.ticket import TICKET_VARIABLE
-from ..runs.ledger import read_journals
-from ..shared.failure import Failure
 from ..shared.memory import why_unreadable
 from ..shared.places import PLACES, add_options, places
 from ..shared.remedy import command
 from ..shared.report import add_json, on_terminal, print_json, print_table
 from .check import Check, Checks, wrong
 from .directories import check_directory, strays
+from .journals import check_journals
 
 __all__ = ["configure", "run"]
 
@@ -80,7 +77,7 @@ def _all(options: Mapping[str, str | None], run_id: str | None) -> Checks:
     yield _lockdown(connect=backend == "jetstream")
     yield _identity(identity)
     yield from _store(given, config, identity, backend)
-    yield from _journals(given, run_id)
+    yield from check_journals(given, run_id, identity)
     yield from _apart(given, config, identity, backend)
 
 
@@ -214,34 +211,6 @@ def _notes(running: Running, name: str, directory: str | None, options: Mapping[
         yield Check(name, "wrong", found, mend)
 
 
-# --- journals --------------------------------------------------------------------------------------------------
-
-
-def _journals(given: Arguments, run_id: str | None) -> Checks:
-    try:
-        directory = os.path.abspath(given.journal_dir or default_journal_dir(given.store_dir))
-    except StartError as error:
-        yield wrong("journal", error)
-        return
-    yield from check_directory("journal", directory, "--journal-dir")
-    if os.path.lexists(directory) and not (os.path.isdir(directory) and os.access(directory, os.R_OK | os.X_OK)):
-        return
-    try:
-        found = read_journals(directory, given=given._asdict())
-    except Failure as error:
-        yield wrong("journal", error)
-        return
-    states = {journal.run: RunState(journal.run, journal.state, "", "") for journal in found}
-    counted = [state.state for state in states.values()]
-    shown = ", ".join(f"{counted.count(state)} {state}" for state in sorted(set(counted)))
-    yield Check("journal", "ok", f"runs: {shown or 'none yet'}")
-    for journal in found:
-        if journal.problem:
-            yield Check("journal", "wrong", f"the journal of run {journal.run} {journal.problem}", journal.remedy)
-    if run_id is not None:
-        yield _run(run_id, states)
-
-
 def _apart(given: Arguments, config: Config, identity: str | None, backend: str) -> Checks:
     """Whether notes and journals have a directory each. What cannot be told is told by the other checks."""
     with suppress(StartError, BackendError, KeyError):
@@ -254,27 +223,3 @@ def _apart(given: Arguments, config: Config, identity: str | None, backend: str)
                 f"notes and journals are in one directory, {notes}",
                 "set --journal-dir, or harness.memory.options.directory, to another one",
             )
-
-
-_CANNOT_OPEN: Final[dict[str, tuple[str, str]]] = {
-    "open": ("is open in another process", "end that one first, or use another run id"),
-    "completed": ("has completed and cannot go on", "use another run id"),
-    "damaged": ("has a damaged journal", "see the line above"),
-    "newer": ("was left by a newer version", "see the line above"),
-    "blocked": ("has no file for a journal", "see the line above"),
-}
-
-
-def _run(run_id: str, states: dict[str, RunState]) -> Check:
-    if not is_run_id(run_id):
-        return Check(
-            "run",
-            "wrong",
-            f"{run_id!r} is no run id",
-            "use 1 to 128 letters, digits, _ and -, starting with a letter or digit",
-        )
-    state = states[run_id].state if run_id in states else "new"
-    if state in _CANNOT_OPEN:
-        found, mend = _CANNOT_OPEN[state]
-        return Check("run", "wrong", f"run {run_id} {found}", mend)
-    return Check("run", "ok", f"run {run_id} can be opened; it is {state}")

@@ -1,7 +1,7 @@
 """Commands that a message tells a person to run: whole, so that what is pasted means the same place, and quoted."""
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from ...plain import visible
@@ -11,7 +11,7 @@ __all__ = ["command", "quoted"]
 _PLACES: Final = ("config", "identity", "store_dir", "journal_dir")
 
 
-def command(given: Mapping[str, str | None], *words: str) -> str:
+def command(given: Mapping[str, str | Sequence[str] | None], *words: str) -> str:
     """The command line `memory-sidecar WORDS`, with those options in `given` that say which place is meant.
 
     `given` are the values of parsed options by name with underscores; others than those of places are left out.
@@ -19,9 +19,9 @@ def command(given: Mapping[str, str | None], *words: str) -> str:
     line = ["memory-sidecar", *words]
     for name in _PLACES:
         value = given.get(name)
-        if value is not None:
+        for one in [value] if isinstance(value, str) else value or ():
             option = f"--{name.replace('_', '-')}"
-            line += [f"{option}={value}"] if value.startswith("-") else [option, value]
+            line += [f"{option}={one}"] if one.startswith("-") else [option, one]
     return " ".join(map(quoted, line))
 
 

@@ -5,14 +5,25 @@ Rich is optional and imported only for a terminal. Every cell is made harmless h
 
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain, islice
 from typing import Any, Final
 
 from ...plain import visible
-from ...run.kinds import moment
+from ...run.kinds import counted, moment
 
-__all__ = ["add_json", "moment", "on_terminal", "print_json", "print_table", "progress", "shown_revision"]
+__all__ = [
+    "add_json",
+    "counted",
+    "moment",
+    "on_terminal",
+    "print_json",
+    "print_json_list",
+    "print_table",
+    "progress",
+    "shown_revision",
+]
 
 _STYLES: Final = {
     "ok": "green",
@@ -27,11 +38,19 @@ _STYLES: Final = {
     "empty": "bold red",
     "newer": "yellow",
     "blocked": "bold red",
+    "foreign": "bold red",
+    "misplaced": "bold red",
+    "unreadable": "bold red",
     "unknown": "yellow",
     "refused": "red",
     "collided": "red",
 }
 """Words that stand out when they fill a cell of their own column."""
+
+_MEASURED: Final = 1000
+"""Rows that are held to measure the columns of a table."""
+_LEAST: Final = 20
+"""Characters that the last column of a table is given, where its text needs them, before it is folded."""
 
 
 def add_json(parser: Any, what: str = "one JSON object") -> None:
@@ -54,13 +73,27 @@ def shown_revision(revision: str | None) -> str:
     return revision[:12] if len(revision) == 32 and "@" not in revision else revision
 
 
-def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, styled: int | None = None) -> None:
-    """Rows under their headings. `styled` is the column whose words are coloured on a terminal."""
-    safe = [[visible(cell, lines=False) for cell in row] for row in rows]
-    if on_terminal() and _print_rich(columns, safe, styled):
+def print_json_list(name: str, values: Iterable[Mapping[str, Any]]) -> None:
+    """One JSON object with one list, an element a line, written as the elements come."""
+    print(f'{{"{name}": [', end="")
+    for number, value in enumerate(values):
+        print(",\n" if number else "\n", json.dumps(value), sep="", end="")
+    print("\n]}")
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, styled: int | None = None) -> None:
+    """Rows under their headings. `styled` is the column whose words are coloured on a terminal.
+
+    Of many rows the first ones tell how wide the columns are; the others are written as they come.
+    """
+    safe = ([visible(cell, lines=False) for cell in row] for row in rows)
+    first = list(islice(safe, _MEASURED))
+    if not first:
         return
-    widths = [max(map(len, column)) for column in zip(columns, *safe, strict=True)]
-    for row in (columns, *safe):
+    if len(first) < _MEASURED and on_terminal() and _print_rich(columns, first, styled):
+        return
+    widths = [max(map(len, column)) for column in zip(columns, *first, strict=True)]
+    for row in chain((columns,), first, safe):
         print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
 
 
@@ -72,14 +105,17 @@ def _print_rich(columns: Sequence[str], rows: Sequence[Sequence[str]], styled: i
         from rich.text import Text
     except ImportError:
         return False
+    console = Console(highlight=False, markup=False, emoji=False)
+    widths = [max(map(len, column)) for column in zip(columns, *rows, strict=True)]
+    if sum(widths[:-1]) + 2 * len(widths[:-1]) + min(widths[-1], _LEAST) > console.width:
+        return False  # a name that is folded cannot be copied; the terminal wraps whole lines
     table = Table(box=SIMPLE_HEAD, pad_edge=False, header_style="bold")
     for number, column in enumerate(columns):
-        last = number == len(columns) - 1
-        table.add_column(column, overflow="fold", no_wrap=not last and number != 0)
+        table.add_column(column, overflow="fold", no_wrap=number < len(columns) - 1)
     for row in rows:
         # Text, never markup: a note that says [red] is not obeyed.
         table.add_row(*(Text(cell, _STYLES.get(cell, "") if at == styled else "") for at, cell in enumerate(row)))
-    Console(highlight=False, markup=False, emoji=False).print(table)
+    console.print(table)
     return True
 
 

@@ -1,0 +1,118 @@
+"""`runs prune`: remove journals of runs that are over. Each is read once, under its lock."""
+
+import argparse
+import os
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from typing import Final, NamedTuple
+
+from ...exits import EX_FOUND, EX_USAGE
+from ...run.directory import identities, identity_directory, journal_name, run_names
+from ...run.runs import RunState, remove_run
+from ..shared.failure import Failure, complain, in_steps, stopped_status
+from ..shared.journals import cannot_read, directories
+from ..shared.report import moment, print_json, print_table
+from .where import identity_of
+
+__all__ = ["run"]
+
+_PRECIOUS: Final = ("damaged", "newer", "misplaced")
+"""What may still be restored, read or moved: it goes only when it is named."""
+
+
+class _Place(NamedTuple):
+    """A directory of journals, and whose it is; of all identities if that is None, as older versions had it."""
+
+    directory: str
+    identity: str | None
+
+
+class _Removed(NamedTuple):
+    identity: str
+    state: RunState
+
+
+def run(arguments: argparse.Namespace) -> int:
+    if arguments.older_than is None and not arguments.state:
+        raise Failure(
+            "prune what?", "give --older-than AGE, --state STATE, or both; --dry-run shows it first", status=EX_USAGE
+        )
+    wanted = _condition(arguments)
+    only = identity_of(arguments)
+    removed: list[_Removed] = []
+    problems: list[str] = []
+    status = EX_FOUND
+    try:
+        with in_steps() as stop_here:
+            for place in _places(directories(vars(arguments)), only):
+                for name in run_names(place.directory):
+                    stop_here()
+                    _remove(place, only, name, wanted, arguments.dry_run, removed, problems)
+    except KeyboardInterrupt as interrupt:
+        status = stopped_status(interrupt)
+        problems.append("stopped before all were looked at; run the same command again to go on")
+    if arguments.json:
+        rows = [one.state._asdict() | {"identity": one.identity} for one in removed]
+        print_json({"dry_run": arguments.dry_run, "removed": rows})
+    elif removed:
+        print_table(
+            ("WOULD GO" if arguments.dry_run else "REMOVED", "STATE", "IDENTITY", "UPDATED (UTC)"),
+            [(one.state.run, one.state.state, one.identity, moment(one.state.updated)) for one in removed],
+        )
+    else:
+        print("nothing to remove")
+    for text in problems:
+        complain(text)
+    return status if problems else 0
+
+
+def _condition(arguments: argparse.Namespace) -> Callable[[str, RunState], bool]:
+    """Whether the run, whose journal is in a directory, shall go."""
+    limit = None if arguments.older_than is None else time.time() - arguments.older_than
+    named = arguments.state or ()
+
+    def wanted(directory: str, state: RunState) -> bool:
+        if (named or state.state in _PRECIOUS) and state.state not in named:
+            return False
+        return limit is None or _last_used(directory, state) < limit
+
+    return wanted
+
+
+def _places(where: list[str], only: str | None) -> Iterator[_Place]:
+    for directory in where:
+        try:
+            own = identities(directory) if only is None else [only]
+        except OSError as error:
+            raise cannot_read(directory, error) from error
+        yield from (_Place(identity_directory(directory, name), name) for name in own)
+        yield _Place(directory, None)
+
+
+def _remove(
+    place: _Place,
+    only: str | None,
+    name: str,
+    wanted: Callable[[str, RunState], bool],
+    dry_run: bool,
+    removed: list[_Removed],
+    problems: list[str],
+) -> None:
+    def judged(state: RunState) -> bool:
+        # Among the journals of all identities those of another one are not meant.
+        return not (place.identity is None and state.state == "misplaced") and wanted(place.directory, state)
+
+    try:
+        state = remove_run(place.directory, name, place.identity or only, judged, dry_run=dry_run)
+    except OSError as error:
+        problems.append(f"run {name} stays: {error.strerror}; check the permissions of {place.directory}")
+    else:
+        removed += [_Removed(place.identity or only or "", state)] if state is not None else []
+
+
+def _last_used(directory: str, state: RunState) -> float:
+    if state.updated:
+        # The later of the two: where the clock was put back meanwhile, a run was not last used before it was made.
+        return max(datetime.fromisoformat(one).astimezone(UTC).timestamp() for one in (state.created, state.updated))
+    return os.stat(os.path.join(directory, journal_name(state.run)), follow_symlinks=False).st_mtime

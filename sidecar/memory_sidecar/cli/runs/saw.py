@@ -1,0 +1,52 @@
+"""`runs --saw KEY[@REV]`: which runs met a note."""
+
+import argparse
+import os
+
+from ...assemble import settle
+from ...backend.choose import backend_of
+from ...backend.opened import BackendError
+from ...exits import EX_CONFIG, EX_FOUND
+from ...run.ledger import saw
+from ..shared.failure import Failure, complain
+from ..shared.journals import all_journals, directories
+from ..shared.memory import opened
+from ..shared.places import places
+from ..shared.report import print_json
+from ..shared.sights import as_json, print_answer
+
+__all__ = ["run"]
+
+
+def run(arguments: argparse.Namespace) -> int:
+    where = directories(vars(arguments))
+    for directory in where:
+        if not os.path.isdir(directory):
+            # "Nobody saw it" must never be the answer to a misspelt directory.
+            raise Failure(
+                f"there is no journal directory {directory}", "check --journal-dir and --store-dir", status=EX_CONFIG
+            )
+    sought = arguments.saw
+    # Of every identity: a memory may be shared, and a poisoned note is not its author's matter alone.
+    answer = saw(all_journals(where), sought, _fingerprint(arguments))
+    if arguments.json:
+        print_json({"key": sought.key, "revision": sought.revision, "journal_dirs": where, **as_json(answer)})
+    else:
+        print_answer(answer, sought, vars(arguments))
+    if not answer.read:
+        complain("there is no journal to answer from; check --store-dir, --journal-dir and --identity")
+    return 0 if answer.read and answer.complete else EX_FOUND
+
+
+def _fingerprint(arguments: argparse.Namespace) -> str | None:
+    """The store of the memory that the options name; None if they name none, or none that is in files here."""
+    given = places(vars(arguments) | {"journal_dir": None})
+    if given.identity is None and given.config is None:
+        return None
+    try:
+        if backend_of(settle(given)[0]) != "file":
+            return None  # which bucket it is only its broker tells
+        with opened(given) as memory:
+            return memory.fingerprint
+    except (Failure, BackendError):
+        return None

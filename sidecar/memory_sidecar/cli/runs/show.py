@@ -1,0 +1,92 @@
+"""`runs show RUN`: what one run did. Reads that one journal, however many there are."""
+
+import argparse
+import os
+
+from ...exits import EX_USAGE
+from ...plain import visible
+from ...run.columns import is_run_id
+from ...run.directory import identities, identity_directory, journal_name
+from ...run.kinds import KINDS
+from ...run.ledger import Journaled, journal
+from ...run.replay import DamagedError
+from ..shared.failure import Failure
+from ..shared.journals import cannot_read, directories, remedy
+from ..shared.remedy import command
+from ..shared.report import moment, print_json, print_table, shown_revision
+from .listing import row
+from .where import identity_of
+
+__all__ = ["run"]
+
+
+def run(arguments: argparse.Namespace) -> int:
+    run_id = arguments.id
+    if not is_run_id(run_id):
+        raise Failure("a run id is 1 to 128 letters, digits, _ and -, starting with a letter or digit", status=EX_USAGE)
+    one = _journal(arguments, run_id)
+    try:
+        records = one.records()
+    except DamagedError as error:
+        one = one._replace(state=error.state, problem=f"is damaged, {error}")
+    if one.problem:
+        raise Failure(f"the journal {one.path} {one.problem}\n{remedy(one, vars(arguments))}")
+    if arguments.json:
+        print_json(row(one) | {"store": one.store, "records": list(records)})
+        return 0
+    first = records[0]
+    for label, value in (
+        ("run", one.run),
+        ("state", one.state),
+        ("identity", one.identity),
+        ("tools", ", ".join(first["tools"])),
+        ("lockdown", first.get("lockdown", "")),
+        ("created", f"{moment(one.created)} UTC"),
+        ("updated", f"{moment(one.updated)} UTC"),
+        ("not whole", f"before {moment(one.forgotten)} UTC" if one.forgotten else ""),
+    ):
+        if value:
+            print(f"{label:<10} {visible(value, lines=False)}")
+    print()
+    print_table(
+        ("TIME (UTC)", "WHAT", "KEY", "REVISION", "MORE"),
+        [
+            (moment(record[kind.time]), told.what, told.key, shown_revision(told.revision), told.more)
+            for record in records
+            if (told := (kind := KINDS[record["type"]]).told(record)) is not None
+        ],
+        styled=1,
+    )
+    return 0
+
+
+def _journal(arguments: argparse.Namespace, run_id: str) -> Journaled:
+    """The one journal of that run.
+
+    Raises:
+        Failure: there is none, or one each of several identities.
+    """
+    wanted = identity_of(arguments)
+    where = directories(vars(arguments))
+    found: list[Journaled] = []
+    for directory in where:
+        try:
+            own = [wanted] if wanted is not None else identities(directory)
+        except OSError as error:
+            raise cannot_read(directory, error) from error
+        places = [*((identity_directory(directory, name), name) for name in own), (directory, None)]
+        # What is a directory there is an identity's.
+        present = [place for place in places if place[1] is not None or not _is_directory(directory, run_id)]
+        found += [one for place, name in present if (one := journal(place, run_id, name)) is not None]
+    found = [one for one in found if not one.older or wanted is None or one.identity in ("", wanted)]
+    if not found:
+        listed = command(vars(arguments), "runs")
+        raise Failure(f"there is no run {run_id} in {', '.join(where)}", f"see {listed}")
+    if len(found) > 1:
+        several = ", ".join(f"{one.identity or 'unknown'} ({one.path})" for one in found)
+        raise Failure(f"several runs are called {run_id}: {several}", "name one with --identity or --journal-dir")
+    return found[0]
+
+
+def _is_directory(directory: str, run_id: str) -> bool:
+    return os.path.isdir(os.path.join(directory, journal_name(run_id)))

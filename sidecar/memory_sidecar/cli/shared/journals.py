@@ -1,0 +1,80 @@
+"""Which journals a command's options mean, and what to do about one that cannot be used."""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ...assemble import default_journal_dir
+from ...exits import EX_CONFIG
+from ...run.ledger import Journaled, LeftOut, journals
+from .failure import Failure
+from .places import place, places
+from .remedy import command, quoted
+
+__all__ = ["all_journals", "cannot_read", "directories", "remedy", "told"]
+
+
+def directories(given: Mapping[str, Any]) -> list[str]:
+    """The journal directories that these options mean. `journal_dir` may be several, or one, or None.
+
+    Raises:
+        StartError: none is known, or one is empty.
+        Failure: one is something else.
+    """
+    named = given.get("journal_dir")
+    several = [named] if isinstance(named, str) else named or []
+    found = [place("--journal-dir", one) or "" for one in several]
+    if not found:
+        found = [default_journal_dir(places({"store_dir": given.get("store_dir")}).store_dir)]
+    for directory in found:
+        if os.path.lexists(directory) and not os.path.isdir(directory):
+            raise Failure(
+                f"{os.path.abspath(directory)} is not a directory",
+                "check --journal-dir and --store-dir",
+                status=EX_CONFIG,
+            )
+    return list(dict.fromkeys(map(os.path.abspath, found)))
+
+
+def all_journals(where: Sequence[str], identity: str | None = None) -> Iterator[Journaled]:
+    """The journals in all of these directories; of one identity, if given.
+
+    Raises:
+        Failure: a directory cannot be read.
+    """
+    for directory in where:
+        try:
+            yield from journals(directory, identity)
+        except OSError as error:
+            raise cannot_read(directory, error) from error
+
+
+def cannot_read(directory: str, error: OSError) -> Failure:
+    """That a journal directory, or one of an identity in it, cannot be read."""
+    return Failure(
+        f"cannot read the journal directory {error.filename or directory}: {error.strerror}",
+        "check --journal-dir and its permissions",
+        status=EX_CONFIG,
+    )
+
+
+def told(one: Journaled | LeftOut, given: Mapping[str, Any]) -> str:
+    """What is wrong with a journal, and on a second line what to do. `given` are the options of the command."""
+    of = f" of {one.identity}" if one.identity else ""
+    mend = remedy(one, given)
+    return f"run {one.run}{of}: its journal {one.problem}" + (f"\n  {mend}" if mend else "")
+
+
+def remedy(one: Journaled | LeftOut, given: Mapping[str, Any]) -> str:
+    """What to do about a journal that cannot be used; "" of one that can."""
+    prune = command(given, "runs", "prune", "--state", one.state)
+    away = f"move {quoted(one.path)} away; until then no run of that id can be opened"
+    return {
+        "blocked": away,
+        "foreign": away,
+        "newer": "read it with that version",
+        "damaged": f"restore it from a copy, or remove it: {prune}",
+        "unreadable": f"let this user read it: chmod u+r {quoted(one.path)}",
+        "empty": f"restore it if there was more in it, or remove it: {prune}",
+        "misplaced": f"move {quoted(one.path)} to where it belongs; or, if it is a copy, remove it: {prune}",
+    }.get(one.state, "")

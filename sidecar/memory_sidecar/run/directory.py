@@ -1,0 +1,121 @@
+"""Where journals lie: `<journal directory>/<identity>/<run>.jsonl`. A run id is a name within its identity.
+
+Older versions kept the journals of all identities in the journal directory itself. `adopt` moves those that are an
+identity's own below it; what it leaves is for a person, whom `doctor` tells.
+"""
+
+import os
+from contextlib import suppress
+from typing import Final
+
+from ..store.rules import is_key
+from ..system import files
+from .columns import is_run_id
+from .replay import first_record
+
+__all__ = ["adopt", "identities", "identity_directory", "journal_name", "run_names", "stage_name"]
+
+_SUFFIX: Final = ".jsonl"
+
+_FIRST: Final = 65536
+"""Bytes that hold the first record of any journal: an identity, a run, the names of a few tools."""
+
+
+def journal_name(run: str) -> str:
+    return run + _SUFFIX
+
+
+def stage_name(run: str) -> str:
+    """Where a short journal is made, by the one who holds the long one's lock. No run id starts with a dot."""
+    return f".{journal_name(run)}.new"
+
+
+def identity_directory(directory: str, identity: str) -> str:
+    """Where the journals of `identity` lie below the journal directory. An identity obeys the key rule."""
+    return os.path.join(directory, identity)
+
+
+def identities(directory: str) -> list[str]:
+    """The identities that have journals below `directory`, sorted; none if there is no such directory.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    try:
+        with os.scandir(directory) as entries:
+            return sorted(entry.name for entry in entries if is_key(entry.name) and entry.is_dir())
+    except FileNotFoundError:
+        return []
+
+
+def run_names(directory: str) -> list[str]:
+    """The ids that journals in `directory` itself are named after, sorted; none if there is no such directory.
+
+    Raises:
+        OSError: the directory cannot be read.
+    """
+    try:
+        names = os.listdir(directory)
+    except FileNotFoundError:
+        return []
+    runs = (name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX))
+    return sorted(run for run in runs if is_run_id(run))
+
+
+def adopt(directory: str, identity: str) -> None:
+    """Move the journals of `identity` that an older version left in the journal directory to the identity's own.
+
+    Only what names its run and this identity, is open nowhere, and is in nobody's way there. The rest stays as it is,
+    and so does what cannot be moved.
+
+    Raises:
+        OSError: the directory cannot be read, or what was moved is not known to be on disk.
+    """
+    directory = os.path.abspath(directory)
+    own = identity_directory(directory, identity)
+    moved = [run for run in run_names(directory) if _adopted(directory, own, run, identity)]
+    if moved:
+        for changed in (own, directory):
+            with files.open_directory(changed) as opened:
+                files.flush(opened)
+
+
+def _adopted(directory: str, own: str, run: str, identity: str) -> bool:
+    path, target = os.path.join(directory, journal_name(run)), os.path.join(own, journal_name(run))
+    try:
+        descriptor = files.open_regular(path, None)
+    except OSError:
+        return False
+    if descriptor is None:
+        return False
+    try:
+        first = first_record(files.read_up_to(descriptor, _FIRST))
+        if first is None or (first.get("run"), first.get("identity")) != (run, identity):
+            return False
+        # Its holder, of an older version, would go on under the old name.
+        if not files.try_lock(descriptor) or not os.fstat(descriptor).st_nlink:
+            return False
+        _move(path, target)
+    except OSError:
+        return False
+    finally:
+        files.close(descriptor)
+    with suppress(OSError):
+        os.unlink(os.path.join(directory, stage_name(run)))
+    return True
+
+
+def _move(path: str, target: str) -> None:
+    """Give the file at `path` the name `target`, if that is free: never is a journal replaced.
+
+    Raises:
+        FileExistsError: it is not.
+    """
+    with files.open_directory(os.path.dirname(target)) as directory:
+        try:
+            files.publish_new(directory, path, os.path.basename(target))
+        except FileExistsError:
+            if not os.path.samefile(path, target):  # else an earlier attempt ended between the two steps
+                raise
+    with suppress(FileNotFoundError):  # where it was renamed, as there are no hard links
+        os.unlink(path)

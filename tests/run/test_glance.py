@@ -1,0 +1,70 @@
+"""A listing's look at a journal says what a replay of all of it says."""
+
+import contextlib
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.run.test_compact import handed, long_history
+from tests.run.test_replay import encoded, steps
+
+from memory_sidecar.run import records
+from memory_sidecar.run.compact import compacted
+from memory_sidecar.run.glance import Standing, glance, records_of
+from memory_sidecar.run.kinds import KINDS, VERSION
+from memory_sidecar.run.replay import DamagedError, NewerError, replay
+
+META = records.meta(run="r", identity="i", tools=[], store="s")
+
+
+def whole(data: bytes) -> Standing | None:
+    found = replay(data)
+    if found is None:
+        return None
+    return Standing(found.records[0], found.state, found.store, len(found.keys), found.created, found.updated)
+
+
+@given(st.lists(steps | handed, max_size=14), st.booleans(), st.booleans(), st.data())
+def test_it_agrees_with_a_replay(plan: list[Any], ended: bool, short: bool, data: st.DataObject) -> None:
+    end = [records.terminal("error", "m"), records.snapshot({"a": "9"})] if ended else []
+    journal = encoded([*long_history(plan), *end])
+    if short:
+        found = replay(journal)
+        assert found is not None
+        journal = compacted(found)
+    cut = journal[: data.draw(st.integers(0, len(journal)))]
+    for one in (journal, cut):
+        assert glance(one) == whole(one)
+        found = replay(one)
+        for name in KINDS:
+            assert list(records_of(one, [name])) == [
+                record for record in (found.records if found else ()) if record["type"] == name
+            ]
+
+
+@given(st.lists(steps, max_size=4), st.data())
+def test_a_changed_byte_is_found_wherever_it_is(plan: list[Any], data: st.DataObject) -> None:
+    journal = bytearray(encoded(long_history(plan)))
+    place = data.draw(st.integers(0, len(journal) - 2))
+    journal[place] ^= data.draw(st.integers(1, 255))
+    with pytest.raises(DamagedError) as seen:
+        glance(bytes(journal))
+    with pytest.raises(DamagedError) as replayed:
+        replay(bytes(journal))
+    assert str(seen.value) == str(replayed.value)
+
+
+def test_what_is_summed_and_no_record_is_damage_and_what_is_newer_is_newer() -> None:
+    with pytest.raises(DamagedError, match="line 1: its run is missing"):
+        glance(records.encode({"type": "meta", "version": 1}, 1))
+    with pytest.raises(DamagedError, match="line 2: its keys is not legal"):
+        glance(encoded([META, {"type": "scope", "time": "t", "keys": 1}]))
+    with pytest.raises(NewerError):
+        glance(encoded([{**META, "version": VERSION + 1}]))
+
+
+@given(st.binary(max_size=200))
+def test_rubbish_is_damage_or_nothing(data: bytes) -> None:
+    with contextlib.suppress(DamagedError):
+        assert glance(data) is None
