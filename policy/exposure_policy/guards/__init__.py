@@ -1,13 +1,14 @@
 """The policy's decisions bound to real SDK objects, for a harness that also serves other agents.
 
-    from exposure_policy.guards import guard_mcp, check_a2a_card
+    from exposure_policy.guards import guard_mcp, guard_mcp_app, guard_a2a, check_a2a_card
 
-`likeness` and `reach` decide (standard library only); `mcp` and `a2a` know one SDK each. Importing any of them
-loads no SDK.
+`own` decides what is memory's own (standard library only), `wrap` is what all guards share, `asgi` guards applications,
+`mcp` and `a2a` know one SDK each. Importing any of them loads no SDK. `likeness`, `names` and `prose` say what other
+memories look like; the audit asks them.
 """
 
 from .a2a import check_card as check_a2a_card
-from .a2a import guard_handler as guard_a2a
+from .a2a import guard as guard_a2a
 from .mcp import guard as guard_mcp
 from .mcp import guard_app as guard_mcp_app
 

@@ -1,79 +1,144 @@
-"""Keeps memory off a published A2A agent card. Everything here that knows the `a2a-sdk`'s objects stays here.
+"""Keeps memory from A2A peers and off a published agent card. All that knows the `a2a-sdk`'s objects stays here.
 
-A card is plain data with texts, so it is judged as a whole: its own words, every skill, and any card nested in
-it. Current protobuf cards, the pydantic and protobuf cards of protocol 0.3, and parsed JSON of any version are
-taken. An agent whose skills use memory privately is fine; a skill that offers it is not.
+While a peer is served, by a request handler, an executor or an ASGI application, the mark of `exposure_policy.serving`
+is set, and memory does not answer. A card is judged as a whole: its own fields, every skill, and any card nested in it.
+Current protobuf cards, the pydantic and protobuf cards of protocol 0.3, and parsed JSON of any version are taken.
 
 The SDK is never imported here: its objects are recognised by what they can do.
 """
 
+import inspect
 import json
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from functools import partial
 from typing import Any, Final, TypeVar
 
 from ..table import Surface
-from .likeness import Offer, offer_of, refuse
+from .asgi import guard_application
+from .likeness import Offer, offer_of
+from .own import hinted
+from .wrap import Guard, guard_of, reclass
 
-__all__ = ["card_data", "card_offers", "check_card", "guard_handler", "guard_modifier"]
+__all__ = ["card_data", "card_offers", "card_parts", "check_card", "guard", "guard_modifier"]
 
-Handler = TypeVar("Handler")
+Held = TypeVar("Held")
 
 # Not words that anybody reads: signatures are base64 of the card itself.
 _WORDLESS: Final = frozenset(("signatures", "iconUrl", "icon_url"))
 _MAX_DEPTH: Final = 12
-_FLAG: Final = "_memory_exposure_guarded"
 
 
-def check_card(card: object) -> None:
+def check_card(card: object, *, accept: Mapping[str, str] | None = None) -> None:
     """Return if `card` offers no memory. Check an extended card the same way.
 
-    Takes an SDK card of either generation, parsed JSON, or JSON text.
+    Takes an SDK card of either generation, parsed JSON, or JSON text. `accept` is that of `guard`.
 
     Raises:
-        ExposureRefused: the card, one of its skills or a card nested in it offers memory, by name, schema or text.
+        ExposureRefused: the card, one of its skills or a card nested in it is memory's by name, schema, mark or index.
         TypeError: `card` is not a card.
-        ValueError: `card` is text that is not JSON.
+        ValueError: `card` is text that is not JSON, or `accept` holds what is no id.
     """
-    for offer in card_offers(card_data(card)):
-        refuse(offer, Surface.A2A)
+    _check(card, Guard(Surface.A2A, accept))
 
 
-def guard_handler(handler: "Handler") -> "Handler":
-    """Check the cards an SDK request handler serves, now and whenever it answers with its extended card.
+def guard(held: Held, *, accept: Mapping[str, str] | None = None) -> Held:
+    """Keep memory from the peers of an A2A agent. Returns the same object; guarding twice is harmless.
 
-    Returns the same handler.
+    Takes what serves peers: the SDK's request handler (its executor is guarded with it, and its cards are checked now
+    and whenever it answers with one), an agent executor, or the ASGI application of the agent, which also publishes its
+    card. While a peer is served, memory does not answer.
+
+    Args:
+        accept: findings that somebody has reviewed and found to be no memory: ids from refusals, each with a reason.
 
     Raises:
-        ExposureRefused: its public or extended card offers memory already.
+        ExposureRefused: a card offers memory already, or the object cannot be wrapped.
+        TypeError: it is none of these.
+        ValueError: `accept` holds what is no id, or an id without a reason.
     """
-    held: Any = handler
+    if (made := guard_of(held)) is not None:
+        made.accept(accept)
+        return held
+    made = Guard(Surface.A2A, accept)
+    methods = _methods(held)
+    if not methods:
+        return guard_application(held, made, partial(_check, made=made))
     for attribute in ("_agent_card", "agent_card", "extended_agent_card"):
         card = getattr(held, attribute, None)
         if card is not None:
-            check_card(card)
-    if getattr(held, _FLAG, False):
-        return handler
-    answer = held.on_get_extended_agent_card
-
-    async def on_get_extended_agent_card(*args: Any, **kwargs: Any) -> Any:
-        card = await answer(*args, **kwargs)
-        check_card(card)
-        return card
-
-    held.on_get_extended_agent_card = on_get_extended_agent_card
-    setattr(held, _FLAG, True)
-    return handler
+            _check(card, made)
+    executor = getattr(held, "agent_executor", None)
+    if executor is not None and guard_of(executor) is None:
+        reclass(executor, made, {name: _guarded(type(executor), name, made) for name in _methods(executor)})
+    reclass(held, made, {name: _guarded(type(held), name, made) for name in methods})
+    return held
 
 
 def guard_modifier(modifier: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
-    """Wrap a `card_modifier`: what it returns is checked before it is served."""
+    """Wrap a `card_modifier`: it runs as what serves a peer, and the card that it returns is checked."""
+    made = Guard(Surface.A2A, None)
 
     async def checked(*args: Any, **kwargs: Any) -> Any:
-        card = await modifier(*args, **kwargs)
-        check_card(card)
+        card = await made.served("agent card", partial(modifier, *args, **kwargs), _error)
+        _check(card, made)
         return card
 
     return checked
+
+
+def _methods(held: object) -> list[str]:
+    """What peers reach: the methods of a request handler (`on_...`), or those of an executor."""
+    names = [name for name in dir(type(held)) if name.startswith("on_") and callable(getattr(type(held), name, None))]
+    if "on_message_send" in names:
+        return names
+    both = ["execute", "cancel"]
+    return both if all(callable(getattr(type(held), name, None)) for name in both) else []
+
+
+def _guarded(kind: type, name: str, made: Guard) -> Callable[..., Any]:
+    plain = getattr(kind, name)
+
+    async def answered(self: Any, *args: Any, **kwargs: Any) -> Any:
+        async def answer() -> Any:
+            result = await plain(self, *args, **kwargs)
+            _look_at(name, result, made)
+            return result
+
+        return await made.served(name, answer, _error)
+
+    async def streamed(self: Any, *args: Any, **kwargs: Any) -> AsyncIterator[Any]:
+        async for event in made.stepped(name, plain(self, *args, **kwargs), _error):
+            _look_at(name, event, made)
+            yield event
+
+    is_stream = inspect.isasyncgenfunction(plain) or inspect.isasyncgenfunction(inspect.unwrap(plain))
+    return streamed if is_stream else answered
+
+
+def _look_at(name: str, result: object, made: Guard) -> None:
+    if result is None:
+        return
+    if name == "on_get_extended_agent_card":
+        _check(result, made)
+    elif hasattr(result, "SerializeToString"):
+        # A protobuf message: its texts stand in it as they are, so most need no more than one look.
+        if hinted(result.SerializeToString().decode("utf-8", "replace")):
+            made.answer(name, card_data(result))
+    elif hasattr(result, "model_dump"):
+        made.answer(name, result.model_dump(mode="json", by_alias=True, exclude_none=True))
+
+
+def _error() -> Exception:
+    try:
+        from a2a.utils.errors import InternalError
+    except ImportError:  # another version of the SDK
+        return RuntimeError("Internal error")
+    return InternalError()
+
+
+def _check(card: object, made: Guard) -> None:
+    for kind, data in card_parts(card_data(card)):
+        made.offer(kind, data)
 
 
 def card_data(card: object) -> Mapping[str, Any]:
@@ -103,6 +168,12 @@ def card_data(card: object) -> Mapping[str, Any]:
 
 
 def card_offers(card: Mapping[str, Any]) -> Iterator[Offer]:
+    """What a card shows to strangers, as the audit judges it."""
+    for kind, data in card_parts(card):
+        yield offer_of(kind, data)
+
+
+def card_parts(card: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """What a card shows to strangers: first the card itself, then each skill; cards nested in it likewise."""
     stack: list[tuple[Any, int]] = [(card, 0)]
     first = True
@@ -115,11 +186,10 @@ def card_offers(card: Mapping[str, Any]) -> Iterator[Offer]:
             continue
         skills = node.get("skills")
         if first or isinstance(skills, list | Mapping):
-            own = {k: v for k, v in node.items() if k != "skills" and k not in _WORDLESS}
-            yield offer_of("agent card", own)
+            yield "agent card", {k: v for k, v in node.items() if k != "skills" and k not in _WORDLESS}
             first = False
         for skill in _skills(skills):
-            yield offer_of("skill", skill)
+            yield "skill", skill
         stack.extend((v, depth + 1) for k, v in node.items() if k != "skills" and depth < _MAX_DEPTH)
 
 

@@ -1,0 +1,308 @@
+"""Is this one of the product's own tools, or one of its answers? Pure: plain data in, signs out. Standard library only.
+
+A guard asks here what a stranger is about to see. Only what is the product's own counts, by four rules; what other
+memories call themselves, and in which words, is the audit's business. So ordinary tools pass, whatever they speak of.
+
+- **marker**: a key under `memory-sidecar/`, which the sidecar puts into `_meta` of every definition and answer.
+- **name**: one of the policy's names, under any prefix, suffix, case, separator or look-alike letter; in a longer
+  text, as one token.
+- **schema**: a key with memory's own rule; all the arguments of a tool, if it has at least four; the names in one form
+  of a tool's answer. The policy's table holds these names.
+- **answer**: the names in one form of an answer, as an object, as JSON or as Python shows it, at any depth; or the
+  index block.
+
+Rules are cheap, for they run on every answer. A first look finds in microseconds that there is nothing to find; only
+then is anything parsed. Somebody who sets out to deceive can write an answer in other words: SECURITY.md says so.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+
+from ..decide import TOOLS, ExposureRefused, check
+from ..table import Surface
+from .names import memory_name
+
+__all__ = ["Sign", "answer_signs", "hinted", "identity", "offer_signs", "refuse", "text_signs"]
+
+_MARK: Final = "memory-sidecar/"
+_MAX_NODES: Final = 20_000
+"""Parts of one offer or answer that are looked at."""
+_MAX_JSON: Final = 1 << 20
+"""Characters of a text that is read as JSON. The largest answer of memory, escaped, is smaller."""
+_MAX_TEXT: Final = 65_536
+"""Characters of a description that are searched for names."""
+_EXCERPT: Final = 160
+_LONG_SHAPE: Final = 3
+_LONG_TAKES: Final = 4
+"""How many names a shape has before nothing else is likely to have just these."""
+
+
+class Sign(NamedTuple):
+    """Why something is memory's own: the rule, the tool it is of, the field, and an excerpt."""
+
+    rule: str
+    tool: str
+    where: str
+    evidence: str
+
+
+class _Shape(NamedTuple):
+    """One form of a tool's answer. `inner` are the names in each object of the list `listed`, if it is one."""
+
+    tool: str
+    required: frozenset[str]
+    known: frozenset[str]
+    listed: str = ""
+
+    def fits(self, names: Iterable[str]) -> bool:
+        return self.required <= set(names) <= self.known
+
+
+def _shapes() -> Iterator[_Shape]:
+    for row in TOOLS.values():
+        for names in row.answers:
+            listed, _, inner = names[0].partition(".")
+            plain = [name.partition(".")[2] if inner else name for name in names]
+            if inner or len(plain) >= _LONG_SHAPE:
+                yield _Shape(
+                    row.name,
+                    frozenset(name for name in plain if not name.endswith("?")),
+                    frozenset(name.rstrip("?") for name in plain),
+                    listed if inner else "",
+                )
+
+
+_SHAPES: Final = tuple(_shapes())
+_TAKES: Final = {frozenset(row.takes): row.name for row in TOOLS.values() if len(row.takes) >= _LONG_TAKES}
+
+# --- offers ----------------------------------------------------------------------------------------------
+
+
+def offer_signs(data: Mapping[str, Any]) -> tuple[Sign, ...]:
+    """The signs in what a server or a card shows of a tool, a prompt, a resource, a skill or itself, as plain data."""
+    return tuple(_offer_signs(data))
+
+
+def _offer_signs(data: Mapping[str, Any]) -> Iterator[Sign]:
+    for name in ("inputSchema", "input_schema", "parameters"):
+        yield from _schema_signs(name, data.get(name), _takes)
+    for name in ("outputSchema", "output_schema"):
+        yield from _schema_signs(name, data.get(name), _gives)
+    for where, text in _strings(data):
+        if where == _KEY and text.startswith(_MARK):
+            yield Sign("marker", _tool_of(data), "_meta", text[:_EXCERPT])
+        elif tool := _named(text, where in _NAMES):
+            yield Sign("name", tool, where, text[:_EXCERPT])
+        elif _INDEX.search(text):
+            yield Sign("answer", "memory_list", where, text[:_EXCERPT])
+
+
+_KEY: Final = "(key)"
+_NAMES: Final = frozenset(("name", "title", "id", "uri", "uriTemplate", "tags"))
+"""The fields whose text is a name as a whole, in which words stand apart; elsewhere a name is one token."""
+
+_TOKEN: Final = re.compile(r"[^\s\"'`“”‘’«»(),;<>\[\]{}!?|*]+")
+# In a sentence only a joined name counts: prose has "memory" and "read" as neighbours for other reasons.
+_JOINED: Final = re.compile(r"[_.:/\-·‐‑]\w|[a-z][A-Z]|(?i:memor[a-z]{6})|[^\x00-\x7f]")
+# What any spelling of the names has, in letters that are not look-alikes.
+_HINT: Final = re.compile(r"(?i)m[e3]m[o0]r|[%&]|[^\x00-\x7f]")
+
+
+def _named(text: str, whole: bool) -> str | None:
+    """The tool that a text names: as a whole if it is a name, else as one token of it."""
+    if len(text) <= _EXCERPT:
+        return _short(text, whole)
+    return _token_of(text) if _HINT.search(text) else None
+
+
+@lru_cache(maxsize=4096)  # the same few names and words come again with every listing
+def _short(text: str, whole: bool) -> str | None:
+    return (memory_name(text) if whole else None) or (_token_of(text) if _HINT.search(text) else None)
+
+
+def _token_of(text: str) -> str | None:
+    for token in _TOKEN.finditer(text[:_MAX_TEXT]):
+        if len(token[0]) <= 200 and _JOINED.search(token[0]) and (tool := memory_name(token[0].strip(".-_/:"))):
+            return tool
+    return None
+
+
+def _tool_of(data: Mapping[str, Any]) -> str:
+    name = data.get("name")
+    return (memory_name(name) if isinstance(name, str) else None) or next(iter(TOOLS))
+
+
+def _schema_signs(where: str, schema: object, rule: Any) -> Iterator[Sign]:
+    """`rule` on each form of a schema: itself, and those it is one or any of."""
+    if not isinstance(schema, Mapping):
+        return
+    forms = [schema]
+    for choice in ("oneOf", "anyOf", "allOf"):
+        found = schema.get(choice)
+        forms += [form for form in found if isinstance(form, Mapping)] if isinstance(found, list | tuple) else []
+    for form in forms:
+        properties = form.get("properties")
+        if isinstance(properties, Mapping) and (tool := rule(properties)):
+            yield Sign("schema", tool, where, ", ".join(map(str, properties))[:_EXCERPT])
+
+
+def _takes(properties: Mapping[str, Any]) -> str | None:
+    key = properties.get("key")
+    # A key's own rule, to the letter: few stores allow these characters, and none besides with this length.
+    if isinstance(key, Mapping) and "[A-Za-z0-9._=-]+" in str(key.get("pattern")) and key.get("maxLength") == 200:
+        return next((row.name for row in TOOLS.values() if set(row.takes) == set(properties)), "memory_read")
+    return _TAKES.get(frozenset(properties))
+
+
+def _gives(properties: Mapping[str, Any]) -> str | None:
+    for shape in _SHAPES:
+        names: Mapping[str, Any] = properties
+        if shape.listed:
+            listed = properties.get(shape.listed)
+            items = listed.get("items") if isinstance(listed, Mapping) else None
+            inner = items.get("properties") if isinstance(items, Mapping) else None
+            names = inner if isinstance(inner, Mapping) else {}
+        if shape.fits(names):
+            return shape.tool
+    return None
+
+
+def _strings(data: object) -> Iterator[tuple[str, str]]:
+    """Every text in plain data with the field it stands in, keys included, however deep, within a bound."""
+    stack: list[tuple[str, Any]] = [("", data)]
+    seen = 0
+    while stack and seen < _MAX_NODES:
+        where, node = stack.pop()
+        seen += 1
+        if isinstance(node, str):
+            yield where, node
+        elif isinstance(node, Mapping):
+            for key, value in node.items():
+                if isinstance(key, str):
+                    yield _KEY, key
+                stack.append((where or str(key), value))
+        elif isinstance(node, list | tuple):
+            stack.extend((where, item) for item in node)
+
+
+# --- answers ---------------------------------------------------------------------------------------------
+
+
+def answer_signs(answer: object) -> Iterator[Sign]:
+    """The signs that plain data holds an answer of memory: an object of one of its shapes, or a text of one."""
+    stack: list[object] = [answer]
+    seen = 0
+    while stack and seen < _MAX_NODES:
+        node = stack.pop()
+        seen += 1
+        if isinstance(node, str):
+            yield from text_signs(node)
+        elif isinstance(node, Mapping):
+            yield from _object_signs(node)
+            stack.extend(node.values())
+        elif isinstance(node, list | tuple):
+            stack.extend(node)
+
+
+def _object_signs(node: Mapping[Any, Any]) -> Iterator[Sign]:
+    for key in node:
+        if isinstance(key, str) and key.startswith(_MARK):
+            yield Sign("marker", "memory_read", "_meta", key[:_EXCERPT])
+    for shape in _SHAPES:
+        if not shape.listed:
+            fits = shape.fits(node)
+        else:
+            items = node.get(shape.listed)
+            fits = isinstance(items, list | tuple) and len(items) > 0
+            fits = fits and all(isinstance(item, Mapping) and shape.fits(item) for item in items)  # type: ignore[union-attr]
+        if fits:
+            yield Sign("answer", shape.tool, "result", ", ".join(map(str, node))[:_EXCERPT])
+
+
+def hinted(text: str) -> bool:
+    """Whether a text holds a word that each answer of memory has; without one it can hold no answer."""
+    return any(hint in text for hint, _, _ in _WRITTEN)
+
+
+def text_signs(text: str) -> Iterator[Sign]:
+    """The signs in one text: the index block, or an answer as JSON or as Python shows it, also amid other words."""
+    found = False
+    for hint, pattern, tool in _WRITTEN:
+        at = text.find(hint)
+        while at >= 0:
+            found = True
+            if pattern.match(text, at):
+                yield Sign("answer", tool, "text", text[max(0, at - 2) : at + _EXCERPT])
+                return
+            at = text.find(hint, at + 1)
+    # With its names in another order, the answer is found where the whole text is JSON.
+    if found and len(text) <= _MAX_JSON and text.lstrip()[:1] in ("{", "["):
+        try:
+            data = json.loads(text)
+        except (ValueError, RecursionError):
+            return
+        yield from answer_signs(data)
+
+
+def _written() -> Iterator[tuple[str, re.Pattern[str], str]]:
+    """How each shape is serialised: the text to look for, what stands from there on, and the tool.
+
+    The names come in the table's order, in quotes that may be escaped. What stands between two of them is a value, and
+    before the last name values are short or a description: so that is bounded.
+    """
+    yield "memory-index", re.compile(r"(?<=<)memory-index|(?<=</)memory-index|(?<=&lt;)memory-index"), "memory_list"
+    yield _MARK, re.compile(rf"(?<=[\"']){_MARK}\w+\\*[\"']\s*:"), "memory_read"
+    for row in TOOLS.values():
+        for names in row.answers:
+            listed, _, inner = names[0].partition(".")
+            plain = [name.partition(".")[2] if inner else name for name in names if not name.endswith("?")]
+            if not inner and len(plain) < _LONG_SHAPE:
+                continue
+            quoted = [rf"\\*[\"']{re.escape(name)}\\*[\"']\s*:" for name in plain[:_LONG_SHAPE]]
+            if inner:
+                quoted[0] = rf"{re.escape(listed)}\\*[\"']\s*:\s*\[\s*\{{\s*{quoted[0]}"
+            else:
+                quoted[0] = quoted[0].removeprefix(r"\\*[\"']")
+            pattern = r"(?<=[\"'])" + r"[\s\S]{1,300}?".join(quoted)
+            yield listed if inner else plain[0], re.compile(pattern), row.name
+
+
+_WRITTEN: Final = tuple(_written())
+_INDEX: Final = re.compile(r"(?i)(?:<|&lt;)\s*+/?\s*+memory[-_ ]index")
+
+# --- the verdict -----------------------------------------------------------------------------------------
+
+
+def identity(kind: str, shown: object) -> str:
+    """The id of what was refused, by which somebody who has reviewed it can accept it: 16 hexadecimal digits.
+
+    It covers all that is shown, so whatever of it changes is to be reviewed again.
+    """
+    text = json.dumps([kind, shown], sort_keys=True, default=str, separators=(",", ":"))
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def refuse(
+    signs: Iterable[Sign], name: str, surface: Surface, kind: str, shown: object, accepted: Mapping[str, str]
+) -> None:
+    """Raise `ExposureRefused` for the first sign whose tool the policy keeps off `surface`.
+
+    What somebody has reviewed and accepted by its id passes; but a marker is no likeness, and is never accepted.
+    """
+    for sign in signs:
+        try:
+            check(sign.tool, surface)
+        except ExposureRefused as refusal:
+            found = identity(kind, shown)
+            if sign.rule != "marker" and found in accepted:
+                continue
+            hint = "" if sign.rule == "marker" else f"; if a review finds otherwise, accept={{{found!r}: 'the reason'}}"
+            raise ExposureRefused(
+                name[:_EXCERPT],
+                surface.value,
+                f"it is {sign.tool} by its {sign.rule} ({sign.where}: {sign.evidence!r}); {refusal.rule}{hint}",
+            ) from refusal
