@@ -118,7 +118,7 @@ async def test_the_client_class_connects_with_an_extension(launch: Launch, mode:
             return {"ticket": launch.token}
 
     async with Client(launch.parameters, mode=mode, extensions=[Harness()]) as client:
-        assert len((await client.list_tools()).tools) == 4
+        assert len((await client.list_tools()).tools) == len(TOOLS)
         answer = await client.call_tool("memory_write", {"key": "k", "description": "d", "content": "c"})
         assert answer.structured_content == {"written": True, "key": "k"}
     assert await launch.exit_status() == 0

@@ -1,19 +1,40 @@
 """Real agent cards of the SDK, of each generation: memory is refused wherever a card can carry it."""
 
 import json
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 from a2a.client.card_resolver import parse_agent_card
 from a2a.compat.v0_3 import types as v03
 from a2a.server.agent_execution import AgentExecutor
+from a2a.server.context import ServerCallContext
 from a2a.server.request_handlers import DefaultRequestHandler
+from a2a.server.routes import create_agent_card_routes, create_jsonrpc_routes
 from a2a.server.tasks import InMemoryTaskStore
-from a2a.types import AgentCapabilities, AgentCard, AgentExtension, AgentInterface, AgentSkill
+from a2a.types import (
+    AgentCapabilities,
+    AgentCard,
+    AgentExtension,
+    AgentInterface,
+    AgentSkill,
+    GetExtendedAgentCardRequest,
+    Message,
+    Part,
+    Role,
+    SendMessageRequest,
+)
+from a2a.utils.errors import InternalError
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.testclient import TestClient
+from tests.policy.hostile import KEPT, SECRET, awaited, in_a_thread, in_an_executor, on_a_task, run
 
 from exposure_policy import ExposureRefused
 from exposure_policy.guards import check_a2a_card, guard_a2a
 from exposure_policy.guards.a2a import guard_modifier
+from exposure_policy.serving import served
 
 
 @pytest.fixture
@@ -44,14 +65,14 @@ LEAKY_SKILLS = [
     {"id": "memory_read"},
     {"name": "Memory Read"},
     {"name": "acme.memoryWrite"},
-    {"description": "Tells the weather, and what the agent stored in its memory."},
+    {"description": "Tells the weather, and gives <memory-index> to whoever asks."},
     {"description": "Answers with the help of memory_list."},
     {"examples": ["What is it like?", "Use memory-read to get the note on Rome"]},
     {"tags": ["weather", "memory_delete"]},
 ]
 LEAKY_CARDS: list[dict[str, Any]] = [
     {"name": "memory_read"},
-    {"description": "An assistant that shares its long-term memory with other agents."},
+    {"description": "An assistant that shares memory_list with other agents."},
     {"capabilities": AgentCapabilities(extensions=[AgentExtension(uri="https://x.example/memory_read")])},
 ]
 
@@ -108,7 +129,7 @@ def test_a_card_inside_a_card_or_an_answer() -> None:
     refused({"jsonrpc": "2.0", "id": 1, "result": bad})
     refused({"agents": [{"card": bad}]})
     refused({"name": "Weather", "skills": {"memory_read": {"description": "Tells the weather."}}})
-    refused({"name": "Weather", "skills": {"a": {"description": "Gives back what the agent stored in memory."}}})
+    refused({"name": "Weather", "skills": {"a": {"description": "Gives back what memory_read says."}}})
     refused({"name": "Weather", "skills": [], "x-actions": {"memory_write": True}})
 
 
@@ -146,13 +167,137 @@ async def test_the_extended_card_of_a_handler() -> None:
     async def adds(given: AgentCard, *_context: Any) -> AgentCard:
         return bad
 
-    from a2a.server.context import ServerCallContext
-    from a2a.types import GetExtendedAgentCardRequest
-
     guarded = guard_a2a(guard_a2a(handler(extended_agent_card=card(name="Extended"))))
     assert (await guarded.on_get_extended_agent_card(GetExtendedAgentCardRequest(), ServerCallContext())).name
     guarded = guard_a2a(handler(extended_agent_card=card(name="Extended"), extended_card_modifier=adds))
-    with pytest.raises(ExposureRefused):
+    with pytest.raises(InternalError):
         await guarded.on_get_extended_agent_card(GetExtendedAgentCardRequest(), ServerCallContext())
     with pytest.raises(ExposureRefused):
         await guard_modifier(adds)(card())
+
+
+# --- peers ------------------------------------------------------------------------------------------------
+
+
+class Recalls(AgentExecutor):
+    """An agent whose answers are what memory holds."""
+
+    def __init__(self, recall: Callable[[], Any]) -> None:
+        self.recall = recall
+
+    async def execute(self, context: Any, event_queue: Any) -> None:
+        found = self.recall()
+        text = str(await found if isinstance(found, Awaitable) else found)
+        await event_queue.enqueue_event(
+            Message(message_id="1", role=Role.ROLE_AGENT, parts=[Part(text=text)], context_id=context.context_id)
+        )
+
+    async def cancel(self, context: Any, event_queue: Any) -> None:  # noqa: ARG002
+        KEPT.append(self.recall())
+
+
+def serving(recall: Callable[[], Any]) -> DefaultRequestHandler:
+    return DefaultRequestHandler(agent_executor=Recalls(recall), task_store=InMemoryTaskStore(), agent_card=card())
+
+
+def message() -> Any:
+    return SendMessageRequest(message=Message(message_id="0", role=Role.ROLE_USER, parts=[Part(text="hello")]))
+
+
+async def answers(handler: Any) -> str:
+    """What a peer is told, at once and as a stream."""
+    told: list[str] = []
+    try:
+        told.append(str(await handler.on_message_send(message(), ServerCallContext())))
+    except Exception as error:  # noqa: BLE001
+        told.append(repr(error))
+    try:
+        told.extend([str(event) async for event in handler.on_message_send_stream(message(), ServerCallContext())])
+    except Exception as error:  # noqa: BLE001
+        told.append(repr(error))
+    return "\n".join(told)
+
+
+RECALLS: list[Callable[[], Any]] = [run.call, awaited, on_a_task, in_an_executor, in_a_thread]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("recall", RECALLS, ids=lambda r: str(r.__name__))
+@pytest.mark.parametrize("what", ["handler", "executor"])
+async def test_a_peer_gets_nothing(recall: Callable[[], Any], what: str) -> None:
+    assert SECRET in await answers(serving(recall))
+    handler = serving(recall)
+    guard_a2a(handler if what == "handler" else handler.agent_executor)
+    told = await answers(handler)
+    assert SECRET not in told
+    assert "memory" not in told
+
+
+@pytest.mark.anyio
+async def test_an_executor_that_did_not_ask_for_memory_works() -> None:
+    assert "hello yourself" in await answers(guard_a2a(serving(lambda: "hello yourself")))
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("form", [json.dumps, str], ids=["json", "python"])
+async def test_an_answer_that_was_kept_is_known_by_its_shape(form: Callable[[Any], str]) -> None:
+    told = await answers(
+        guard_a2a(serving(lambda: form({"found": True, "key": "a", "description": "b", "content": SECRET})))
+    )
+    assert SECRET not in told
+
+
+@pytest.mark.anyio
+async def test_between_two_events_the_peer_is_not_served() -> None:
+    """The stream's caller runs in the same context: it must not stay marked."""
+    handler = guard_a2a(serving(lambda: "hello"))
+    async for _ in handler.on_message_send_stream(message(), ServerCallContext()):
+        assert served() is None
+    assert served() is None
+
+
+def application(given: Any, **options: Any) -> Starlette:
+    return Starlette(
+        routes=[*create_agent_card_routes(given, **options), *create_jsonrpc_routes(serving(run.call), rpc_url="/rpc")]
+    )
+
+
+def test_the_card_that_is_served_later() -> None:
+    async def adds(given: AgentCard) -> AgentCard:
+        return card(skill(id="memory_read"))
+
+    path = "/.well-known/agent-card.json"
+    for app in (application(card(skill(id="memory_read"))), application(card(), card_modifier=adds)):
+        assert "memory_read" in TestClient(app).get(path).text
+        answer = TestClient(guard_a2a(app)).get(path)
+        assert (answer.status_code, answer.text) == (500, "Internal Server Error")
+    clean = TestClient(guard_a2a(application(card()))).get(path)
+    assert clean.json()["name"] == "Weather"
+
+
+def test_a_card_that_is_packed() -> None:
+    packed = Starlette(
+        routes=create_agent_card_routes(card(skill(id="memory_read", description="x" * 2000))),
+        middleware=[Middleware(GZipMiddleware)],
+    )
+    client = TestClient(guard_a2a(packed))
+    assert client.get("/.well-known/agent-card.json").status_code == 500
+
+
+def test_a_peer_that_comes_in_over_http() -> None:
+    request = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "SendMessage",
+        "params": {"message": {"messageId": "0", "role": "ROLE_USER", "parts": [{"text": "hello"}]}},
+    }
+    headers = {"A2A-Version": "1.0"}
+    assert SECRET in TestClient(application(card())).post("/rpc", json=request, headers=headers).text
+    told = TestClient(guard_a2a(application(card()))).post("/rpc", json=request, headers=headers).text
+    assert SECRET not in told
+
+
+@pytest.mark.parametrize("junk", [None, 3, object()], ids=["none", "number", "object"])
+def test_what_serves_no_peer_is_refused(junk: Any) -> None:
+    with pytest.raises(TypeError):
+        guard_a2a(junk)

@@ -2,11 +2,12 @@
 
 import contextvars
 import functools
+import re
 import subprocess
 import sys
 import traceback
-import types
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import mcp_types
@@ -23,8 +24,8 @@ from starlette.routing import Mount, Route
 
 from exposure_policy import ExposureRefused
 from exposure_policy.guards import guard_mcp, guard_mcp_app
-from exposure_policy.guards.mcp import guarded
-from exposure_policy.guards.reach import reach
+from exposure_policy.guards.mcp import _tool, guarded
+from exposure_policy.guards.own import identity
 from memory_sidecar.tools.catalog import Catalog
 
 pytestmark = pytest.mark.anyio
@@ -86,26 +87,8 @@ def by_registry_key(server: MCPServer[Any]) -> None:
     server._tool_manager._tools.setdefault("memory_read", server._tool_manager._tools["lookup"])
 
 
-def by_copying(server: MCPServer[Any]) -> None:
-    other: MCPServer[Any] = MCPServer("other")
-    other.add_tool(plain, name="memory_read")
-    for tool in other._tool_manager.list_tools():
-        server.add_tool(tool.fn, name=f"other.{tool.name}")
-
-
-def by_description(server: MCPServer[Any]) -> None:
-    server.add_tool(plain, name="helper", description="Gives back the agent's stored memory on a topic.")
-
-
 def by_marker(server: MCPServer[Any]) -> None:
     server.add_tool(plain, name="helper", meta={"memory-sidecar/private": True})
-
-
-def by_schema(server: MCPServer[Any]) -> None:
-    def helper(key: str, description: str, content: str) -> str:
-        return key + description + content
-
-    server.add_tool(helper)
 
 
 def by_prompt(server: MCPServer[Any]) -> None:
@@ -124,153 +107,61 @@ def by_resource_object(server: MCPServer[Any]) -> None:
     server.add_resource(FunctionResource.from_function(fn=lambda: "x", uri="x://memory_read", name="x"))
 
 
+def by_copying(server: MCPServer[Any]) -> None:
+    other: MCPServer[Any] = MCPServer("other")
+    other.add_tool(plain, name="memory_read")
+    for tool in other._tool_manager.list_tools():
+        server.add_tool(tool.fn, name=f"other.{tool.name}")
+
+
+def by_definition(server: MCPServer[Any]) -> None:
+    """A tool of the sidecar's own, under another name and without its mark."""
+    for each in Catalog(enabled=True, read_only=False).definitions():
+        if not each["inputSchema"]["properties"]:
+            continue  # nothing to know it by: half the tools of the world take nothing
+        tool = server._tool_manager._tools["lookup"]
+        changed = {"name": "helper", "description": "Helps.", "parameters": each["inputSchema"]}
+        server._tool_manager._tools[f"helper_{each['title']}"] = tool.model_copy(update=changed)
+
+
 def by_template(server: MCPServer[Any]) -> None:
-    @server.resource("memory://read/{key}")
+    @server.resource("notes://memory_read/{key}")
     def entry(key: str) -> str:
         return key
 
 
-def by_closure(server: MCPServer[Any]) -> None:
-    run = Run()
-
-    @server.tool()
-    async def helper(topic: str) -> str:
-        return str(await run.call("x", {"key": topic}))
+def by_method_of_a_run(server: MCPServer[Any]) -> None:
+    server.add_tool(Run().call, name="helper")
 
 
-def by_prompt_closure(server: MCPServer[Any]) -> None:
-    run = Run()
-
-    @server.prompt()
-    async def helper() -> str:
-        return str(await run.call("x", {}))
-
-
-def by_resource_closure(server: MCPServer[Any]) -> None:
-    run = Run()
-
-    @server.resource("notes://all")
-    async def helper() -> str:
-        return str(await run.call("x", {}))
-
-
-def by_default(server: MCPServer[Any]) -> None:
-    def helper(topic: str, *, _run: Any = Run()) -> str:  # noqa: B008
-        return topic
-
-    server._tool_manager._tools["helper"] = server._tool_manager._tools["lookup"].model_copy(update={"fn": helper})
-
-
-def by_partial(server: MCPServer[Any]) -> None:
-    def helper(run: Any, topic: str) -> str:
-        return topic
-
-    bound: Any = functools.partial(helper, Run())
+def by_partial_of_a_run(server: MCPServer[Any]) -> None:
+    bound: Any = functools.partial(Run().call, "x")
     bound.__name__ = "helper"
     server.add_tool(bound)
 
 
-class Assistant:
-    def __init__(self) -> None:
-        self.run = Run()
-
-    async def helper(self, topic: str) -> str:
-        return str(await self.run.call("x", {"key": topic}))
-
-
-def by_bound_method(server: MCPServer[Any]) -> None:
-    server.add_tool(Assistant().helper)
-
-
-def by_bound_run(server: MCPServer[Any]) -> None:
-    server.add_tool(Run().call, name="helper")
-
-
-def by_name_in_code(server: MCPServer[Any]) -> None:
-    session: Any = None
-
-    @server.tool()
-    async def helper(topic: str) -> str:
-        return str(await session.call_tool("memory_read", {"key": topic}))
-
-
-def by_helper_function(server: MCPServer[Any]) -> None:
-    def inner(topic: str) -> str:
-        return "memory_read" + topic if topic else "memory_read"
-
-    @server.tool()
-    def helper(topic: str) -> str:
-        return inner(topic)
-
-
-def by_library(server: MCPServer[Any]) -> None:
-    @server.tool()
-    def helper(topic: str) -> str:
-        return str(Catalog(enabled=True, read_only=False).names) + topic
-
-
-def by_class(server: MCPServer[Any]) -> None:
-    @server.tool()
-    def helper(topic: str) -> str:
-        return str(Run()) + topic
-
-
-def by_mounted_route(server: MCPServer[Any]) -> None:
-    other: MCPServer[Any] = MCPServer("other")
-    other.add_tool(plain, name="memory_read")
-    routes: list[Any] = server._custom_starlette_routes
-    routes.append(Mount("/other", app=other.streamable_http_app()))
-
-
-def by_mounted_sse_route(server: MCPServer[Any]) -> None:
-    other: MCPServer[Any] = MCPServer("other")
-    other.add_tool(plain, name="memory_read")
-    routes: list[Any] = server._custom_starlette_routes
-    routes += [Mount("/other", app=other.sse_app())]
-
-
-def by_route(server: MCPServer[Any]) -> None:
+def by_wrapped_method_of_a_run(server: MCPServer[Any]) -> None:
     run = Run()
 
-    async def helper(request: Any) -> Any:
-        return await run.call("x", {})
+    @functools.wraps(run.call)
+    async def helper(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        return await run.call(name, arguments)
 
-    server.custom_route("/notes", methods=["GET"])(helper)
-
-
-def by_handler(server: MCPServer[Any]) -> None:
-    async def listed(ctx: Any, params: Any) -> Any:
-        return mcp_types.ListToolsResult(tools=[mcp_types.Tool(name="memory_read", input_schema={"type": "object"})])
-
-    server._lowlevel_server.add_request_handler("tools/list", mcp_types.PaginatedRequestParams, listed)
+    server.add_tool(helper, name="helper")
 
 
-def by_middleware(server: MCPServer[Any]) -> None:
-    run = Run()
-
-    async def answers(ctx: Any, call_next: Any) -> Any:
-        return await run.call("x", {}) if ctx.method == "tools/call" else await call_next(ctx)
-
-    server._lowlevel_server.middleware.append(answers)
+def by_middleware_of_a_run(server: MCPServer[Any]) -> None:
+    server._lowlevel_server.middleware.append(Run().call)  # type: ignore[arg-type]
 
 
-def by_middleware_in_another_list(server: MCPServer[Any]) -> None:
-    run = Run()
-
-    async def answers(ctx: Any, call_next: Any) -> Any:
-        await run.call("x", {})
-        return await call_next(ctx)
-
-    server._lowlevel_server.middleware = [answers]
+def by_handler_of_a_run(server: MCPServer[Any]) -> None:
+    handler: Any = Run().call
+    server._lowlevel_server.add_request_handler("notes/get", mcp_types.RequestParams, handler)
 
 
-def by_notification(server: MCPServer[Any]) -> None:
-    run = Run()
-
-    async def noted(ctx: Any, params: Any) -> None:
-        await run.call("x", {})
-
-    server._lowlevel_server.add_notification_handler("notifications/x", mcp_types.NotificationParams, noted)
+def by_notification_of_a_run(server: MCPServer[Any]) -> None:
+    handler: Any = Run().call
+    server._lowlevel_server.add_notification_handler("notes/got", mcp_types.NotificationParams, handler)
 
 
 WAYS = [way for name, way in sorted(globals().items()) if name.startswith("by_")]
@@ -302,16 +193,9 @@ def test_refused_by_constructor_and_extension() -> None:
         def tools(self) -> list[ToolBinding]:
             return [ToolBinding(fn=plain, kwargs={"name": "memory_read"})]
 
-    class Intercepting(Extension):
-        identifier = "com.example/intercepting"
-
-        async def intercept_tool_call(self, params: Any, ctx: Any, call_next: Any) -> Any:
-            return await Run().call("x", {}) and await call_next(ctx) and params
-
     for server in (
         MCPServer("x", tools=[mcp_tool("memory_read")]),
         MCPServer("x", extensions=[Leaky()]),
-        MCPServer("x", extensions=[Intercepting()]),
         MCPServer("memory-sidecar"),
         MCPServer("x", instructions="<memory-index>\n- a: b\n</memory-index>"),
     ):
@@ -335,7 +219,7 @@ def test_servers_mounted_in_an_application(kind: str) -> None:
     assert guarded(good)
     with pytest.raises(ExposureRefused):
         by_call(good)
-    by_closure(bad)
+    by_call(bad)
     app = Starlette(routes=[Mount("/a", routes=[Mount("/b", app=getattr(bad, kind)())]), Route("/x", plain)])
     with pytest.raises(ExposureRefused):
         guard_mcp_app(app)
@@ -366,49 +250,6 @@ async def test_a_clean_server_works() -> None:
         assert (await client.read_resource("city://rome")).contents
         assert (await client.get_prompt("greet")).messages
         assert (await client.list_prompts()).prompts
-
-
-late: Any = None
-
-
-async def test_a_handler_that_gets_its_memory_later() -> None:
-    global late  # noqa: PLW0603
-    late = None
-    server = guard_mcp(clean())
-
-    @server.tool()
-    async def helper(topic: str) -> str:
-        return str(await late.call("x", {"key": topic}))
-
-    async with Client(server, mode="legacy") as client:
-        await client.list_tools()
-        late = Run()
-        with pytest.raises(MCPError):
-            await client.call_tool("helper", {"topic": "a"})
-        with pytest.raises(MCPError):
-            await client.list_tools(cache_mode="bypass")
-    late = None
-
-
-async def test_memory_in_the_lifespan_context() -> None:
-    import contextlib
-    from collections.abc import AsyncIterator
-
-    from mcp.server.mcpserver import Context
-
-    @contextlib.asynccontextmanager
-    async def lifespan(server: Any) -> AsyncIterator[Any]:
-        yield types.SimpleNamespace(run=Run())
-
-    server = guard_mcp(MCPServer("x", lifespan=lifespan))
-
-    @server.tool()
-    async def helper(ctx: Context[Any, Any]) -> str:
-        return str(await ctx.request_context.lifespan_context.run.call("x", {}))
-
-    async with Client(server, mode="legacy") as client:
-        with pytest.raises(MCPError):
-            await client.call_tool("helper", {})
 
 
 def dynamic(tools: list[dict[str, Any]], result: dict[str, Any] | None = None) -> Server[Any]:
@@ -517,51 +358,78 @@ async def test_another_list_of_middleware_does_not_lose_the_guard() -> None:
                 await client.list_tools()
 
 
-# --- reach, directly --------------------------------------------------------------------------------------
+# --- what was reviewed --------------------------------------------------------------------------------------
 
 
-def test_what_is_too_ordinary_to_be_memory() -> None:
-    @functools.lru_cache
-    def cached(topic: str) -> str:
-        return topic
-
-    class Holder:
-        names = ("memory_read",)
-
-        def __init__(self) -> None:
-            self.blocked = ["memory_read", "memory_write"]
-            self.itself = self
-
-        def handler(self) -> None: ...
-
-    for handler in (plain, cached, Holder().handler, print, len, functools.partial(plain, "x"), None, Holder):
-        assert reach(handler) is None
+def likeness(server: Any) -> str:
+    """The id of the finding for which a server is refused."""
+    with pytest.raises(ExposureRefused) as refused:
+        guard_mcp(server)
+    (found,) = re.findall(r"accept=\{'([0-9a-f]{16})': 'the reason'\}", str(refused.value))
+    return str(found)
 
 
-def test_ways_that_only_stand_for_another() -> None:
-    import weakref
+def with_a_likeness(description: str = "Lists the memory modules of a host.") -> MCPServer[Any]:
+    server = clean()
+    server.add_tool(lambda host: host, name="memory_list_modules", description=description)
+    return server
 
-    run = Run()
-    variable: contextvars.ContextVar[Any] = contextvars.ContextVar("run")
-    variable.set(run)
-    reference = weakref.ref(run)
-    space = types.SimpleNamespace(a=[{"b": (run,)}])
 
-    @functools.lru_cache
-    def cached() -> object:
-        return run
+async def test_a_likeness_that_was_reviewed_passes() -> None:
+    found = likeness(with_a_likeness())
+    server = guard_mcp(with_a_likeness(), accept={found: "It lists DIMMs; reviewed in June."})
+    async with Client(server, mode="legacy") as client:
+        assert "memory_list_modules" in [tool.name for tool in (await client.list_tools()).tools]
+        assert not (await client.call_tool("memory_list_modules", {"host": "a"})).is_error
+    # What changes is to be reviewed again, and another tool was never reviewed.
+    with pytest.raises(ExposureRefused):
+        guard_mcp(with_a_likeness("Gives what the agent remembers."), accept={found: "reviewed"})
+    with pytest.raises(ExposureRefused):
+        by_call(server)
 
-    def by_variable() -> object:
-        return variable.get()
 
-    def by_reference() -> object:
-        return reference()
+def test_the_mark_is_no_likeness_and_is_never_accepted() -> None:
+    server = clean()
+    by_marker(server)
+    with pytest.raises(ExposureRefused, match="by its marker") as refused:
+        guard_mcp(server)
+    assert "accept" not in str(refused.value)
+    (data,) = [tool for tool in server._tool_manager._tools.values() if tool.name == "helper"]
+    with pytest.raises(ExposureRefused):
+        guard_mcp(server, accept={identity("tool", _tool(data)): "reviewed"})
 
-    def by_space() -> object:
-        return space
 
-    for handler in (cached, by_variable, by_reference, by_space):
-        assert reach(handler) is not None
+@pytest.mark.parametrize("accept", [{"memory_list": "fine"}, {"0123456789abcdef": " "}, {"0123456789abcdef": None}])
+def test_what_is_accepted_has_an_id_and_a_reason(accept: Any) -> None:
+    with pytest.raises(ValueError, match="accept"):
+        guard_mcp(clean(), accept=accept)
+
+
+# --- what is no server that is known ------------------------------------------------------------------------
+
+
+def test_another_version_of_the_sdk_is_refused_with_the_remedy(tmp_path: Path) -> None:
+    """The layout of mcp 1.x: no `mcp.server.mcpserver`, and a `FastMCP` of its own."""
+    package = tmp_path / "mcp" / "server"
+    package.mkdir(parents=True)
+    (tmp_path / "mcp" / "__init__.py").write_text("")
+    (package / "__init__.py").write_text("")
+    (package / "lowlevel.py").write_text("class Server: ...\n")
+    (package / "fastmcp.py").write_text("class FastMCP: ...\n")
+    code = (
+        f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n"
+        "from mcp.server.lowlevel import Server\n"
+        "from mcp.server.fastmcp import FastMCP\n"
+        "from exposure_policy import ExposureRefused\n"
+        "from exposure_policy.guards import guard_mcp\n"
+        "for server in (Server(), FastMCP()):\n"
+        "    try: guard_mcp(server)\n"
+        "    except ExposureRefused as refused: print(refused)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    told = done.stdout.splitlines()
+    assert len(told) == 2
+    assert all("know the mcp SDK from 2.3" in line and "behind guard_mcp_app" in line for line in told)
 
 
 def test_only_real_servers_are_taken() -> None:

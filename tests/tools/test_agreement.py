@@ -23,10 +23,10 @@ def test_the_catalog_has_the_tools_of_the_table_in_its_order() -> None:
 
 
 def test_a_file_without_a_row_stops_the_import() -> None:
-    files = ["__init__", "catalog", "tool", "index", "append", *(row.removeprefix("memory_") for row in TOOLS)]
-    with pytest.raises(CatalogError, match=r"tools/append\.py has no row .* add one for memory_append to"):
+    files = ["__init__", "catalog", "tool", "index", "frobnicate", *(row.removeprefix("memory_") for row in TOOLS)]
+    with pytest.raises(CatalogError, match=r"tools/frobnicate\.py has no row .* add one for memory_frobnicate to"):
         check_files(files, TOOLS)
-    check_files(files, [*TOOLS, "memory_append"])
+    check_files(files, [*TOOLS, "memory_frobnicate"])
 
 
 def changed_schema(**changes: Any) -> Tool:
@@ -120,9 +120,9 @@ def test_an_import_says_what_to_do(copy: Path) -> None:
     tools = copy / "memory_sidecar" / "tools"
     assert importing(copy) == str(tools / "catalog.py")
 
-    (tools / "append.py").write_text("TOOL = None\n")
-    assert "CatalogError: tools/append.py has no row in the policy's table; add one" in importing(copy)
-    (tools / "append.py").unlink()
+    (tools / "frobnicate.py").write_text("TOOL = None\n")
+    assert "CatalogError: tools/frobnicate.py has no row in the policy's table; add one" in importing(copy)
+    (tools / "frobnicate.py").unlink()
 
     (tools / "delete.py").rename(copy / "delete.py")
     assert importing(copy).endswith(

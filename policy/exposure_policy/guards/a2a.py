@@ -107,8 +107,8 @@ def _guarded(kind: type, name: str, made: Guard) -> Callable[..., Any]:
         return await made.served(name, answer, _error)
 
     async def streamed(self: Any, *args: Any, **kwargs: Any) -> AsyncIterator[Any]:
-        async for event in made.stepped(name, plain(self, *args, **kwargs), _error):
-            _look_at(name, event, made)
+        look_at = partial(_look_at, name, made=made)
+        async for event in made.stepped(name, plain(self, *args, **kwargs), look_at, _error):
             yield event
 
     is_stream = inspect.isasyncgenfunction(plain) or inspect.isasyncgenfunction(inspect.unwrap(plain))

@@ -287,16 +287,19 @@ def _mounted(app: Any) -> Iterator[Any]:
         if isinstance(node, list | tuple):
             stack.extend(node)
             continue
-        # routes: applications and mounts; app, endpoint: what a route or a middleware wraps; session_manager: the
-        # SDK's streamable HTTP application; the closure: the SDK's SSE endpoint, which is a nested function.
-        names = ("routes", "app", "endpoint", "session_manager", "__wrapped__", "_lowlevel_server", "_mcp_server")
+        # Applications and mounts have routes; app and endpoint are what a route or a middleware wraps; the SDK's
+        # streamable HTTP application has a session manager; its SSE endpoint is a nested function with a closure.
+        if (low := getattr(node, "_lowlevel_server", None) or getattr(node, "_mcp_server", None)) is not None:
+            stack.append(low)
+            continue
+        names = ("routes", "app", "endpoint", "session_manager", "__wrapped__")
         stack.extend(getattr(node, name, None) for name in names)
         for cell in getattr(node, "__closure__", None) or ():
             try:
                 held = cell.cell_contents
             except ValueError:
                 continue
-            if callable(held) or isinstance(held, lowlevel):
+            if callable(held) or isinstance(held, lowlevel) or hasattr(held, "_lowlevel_server"):
                 stack.append(held)
 
 

@@ -5,7 +5,7 @@ memories call themselves, and in which words, is the audit's business. So ordina
 
 - **marker**: a key under `memory-sidecar/`, which the sidecar puts into `_meta` of every definition and answer.
 - **name**: one of the policy's names, under any prefix, suffix, case, separator or look-alike letter; in a longer
-  text, as one token.
+  text, as one token; and the sidecar's own name.
 - **schema**: a key with memory's own rule; all the arguments of a tool, if it has at least four; the names in one form
   of a tool's answer. The policy's table holds these names.
 - **answer**: the names in one form of an answer, as an object, as JSON or as Python shows it, at any depth; or the
@@ -99,8 +99,11 @@ def _offer_signs(data: Mapping[str, Any]) -> Iterator[Sign]:
             yield Sign("name", tool, where, text[:_EXCERPT])
         elif _INDEX.search(text):
             yield Sign("answer", "memory_list", where, text[:_EXCERPT])
+        elif where in _NAMES and _SIDECAR.fullmatch(text):
+            yield Sign("name", next(iter(TOOLS)), where, text)
 
 
+_SIDECAR: Final = re.compile(r"(?i)\W*memory[\W_]*sidecar\W*")
 _KEY: Final = "(key)"
 _NAMES: Final = frozenset(("name", "title", "id", "uri", "uriTemplate", "tags"))
 """The fields whose text is a name as a whole, in which words stand apart; elsewhere a name is one token."""
@@ -280,8 +283,11 @@ _INDEX: Final = re.compile(r"(?i)(?:<|&lt;)\s*+/?\s*+memory[-_ ]index")
 def identity(kind: str, shown: object) -> str:
     """The id of what was refused, by which somebody who has reviewed it can accept it: 16 hexadecimal digits.
 
-    It covers all that is shown, so whatever of it changes is to be reviewed again.
+    It covers all that is shown, so whatever of it changes is to be reviewed again. What is None is left out, as on
+    the wire.
     """
+    if isinstance(shown, Mapping):
+        shown = {key: value for key, value in shown.items() if value is not None}
     text = json.dumps([kind, shown], sort_keys=True, default=str, separators=(",", ":"))
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 

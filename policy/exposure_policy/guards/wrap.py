@@ -86,12 +86,21 @@ class Guard:
         return result
 
     async def stepped(
-        self, request: str, steps: AsyncIterator[Result], error: Callable[[], Exception]
+        self,
+        request: str,
+        steps: AsyncIterator[Result],
+        look_at: Callable[[Result], None],
+        error: Callable[[], Exception],
     ) -> AsyncIterator[Result]:
-        """The same for an asynchronous generator: the mark is set while it runs, and not while its caller does."""
+        """The same for an asynchronous generator: the mark is set while it runs, and not while its caller does.
 
-        def step() -> Awaitable[Result]:
-            return anext(steps)
+        `look_at` raises `ExposureRefused` for a value that must not go out.
+        """
+
+        async def step() -> Result:
+            result = await anext(steps)
+            look_at(result)
+            return result
 
         try:
             while True:
