@@ -1,11 +1,20 @@
-"""What a Python harness imports: launch the sidecar, open runs, hand the model's calls over. anyio only.
+"""What a Python harness imports: launch the sidecar, open runs, hand the model's calls over.
 
     async with MemorySidecar.launch(store_dir="state") as memory:
         async with memory.run("monday") as run:
             answer = await run.call("memory_list", {})
 
-Nothing here is imported by the server side, and nothing of the server side here: the two meet on the wire.
+It works on asyncio (uvloop and the like included) and on trio; `memory_sidecar.harness.sync` is the same for programs
+without an event loop. Nothing here is imported by the server side, and nothing of the server side here: the two meet on
+the wire.
 """
+
+try:
+    import fcntl as _fcntl  # noqa: F401 - what tells these systems from the others
+except ImportError as error:
+    raise ImportError(
+        "memory-sidecar runs on Linux, macOS and other POSIX systems, not here; on Windows use it within WSL"
+    ) from error
 
 from .command import LaunchOptions
 from .errors import (

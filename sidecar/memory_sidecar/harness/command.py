@@ -5,6 +5,8 @@ import sys
 from collections.abc import Sequence
 from typing import Literal, TypedDict
 
+from .errors import StartError
+
 __all__ = ["LaunchOptions", "StrPath", "command_line"]
 
 StrPath = str | os.PathLike[str]
@@ -38,6 +40,7 @@ def command_line(command: Sequence[StrPath] | None, options: LaunchOptions, run:
 
     Raises:
         TypeError: there is no such option, or a value is neither text nor a path.
+        StartError: no command is given, and this Python cannot be started anew.
     """
     unknown = ", ".join(options.keys() - LaunchOptions.__annotations__.keys())
     if unknown:
@@ -45,8 +48,7 @@ def command_line(command: Sequence[StrPath] | None, options: LaunchOptions, run:
     # `-P` keeps what lies in the working directory from being imported by the sidecar.
     if isinstance(command, str | bytes) or (command is not None and not command):
         raise TypeError('command is a list of words, such as ["memory-sidecar", "serve"]; leave it out for the default')
-    default = (sys.executable, "-P", "-m", "memory_sidecar", "serve")
-    words = [_text("a word of command", word) for word in (default if command is None else command)]
+    words = [_text("a word of command", word) for word in (_this_python() if command is None else command)]
     given: dict[str, object] = {**options, "run": run}
     for name, value in given.items():
         if value is not None:
@@ -54,6 +56,15 @@ def command_line(command: Sequence[StrPath] | None, options: LaunchOptions, run:
             # A value that looks like an option needs the longer form; the sidecar reads the other one faster.
             words += [f"{option}={text}"] if text.startswith("-") else [option, text]
     return [*words, "--default-identity", _application_name()]
+
+
+def _this_python() -> Sequence[StrPath]:
+    if not sys.executable or getattr(sys, "frozen", False):  # embedded in another program, or frozen into one
+        raise StartError(
+            "this program has no Python of its own to start the memory sidecar with; install memory-sidecar for one, "
+            'and give command=["/path/to/memory-sidecar", "serve"]'
+        )
+    return sys.executable, "-P", "-m", "memory_sidecar", "serve"
 
 
 def _text(name: str, value: object) -> str:
