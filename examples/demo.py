@@ -1,5 +1,6 @@
 """What `make demo` shows: the main job from end to end, on files, in a directory that is removed afterwards."""
 
+import asyncio
 import json
 import os
 import subprocess
@@ -7,8 +8,6 @@ import sys
 import tempfile
 import textwrap
 from pathlib import Path
-
-import anyio
 
 from memory_sidecar.harness import MemorySidecar, Run
 
@@ -98,9 +97,9 @@ def main() -> None:
         place = Path(directory)
         config = place / "memory.yaml"
         config.write_text(CONFIG)
-        anyio.run(monday, config, place)
+        asyncio.run(monday(config, place))
         on_disk(place)
-        anyio.run(friday, config, place)
+        asyncio.run(friday(config, place))
         stranger(config, place)
 
 

@@ -4,14 +4,12 @@ Without an API key a scripted model plays its part, offline. With ANTHROPIC_API_
 the real model takes its place; the loop below is the same for both.
 """
 
+import asyncio
 import json
 import os
 import sys
 from dataclasses import dataclass, field
 from typing import Any
-
-import anyio
-import anyio.to_thread
 
 from memory_sidecar.harness import MemorySidecar, Run
 
@@ -59,7 +57,7 @@ async def converse(model: Any, run: Run, request: str) -> None:
     ]
     messages: list[dict[str, Any]] = [{"role": "user", "content": request}]
     while True:
-        reply = await anyio.to_thread.run_sync(
+        reply = await asyncio.to_thread(
             lambda: model.messages.create(
                 model=os.environ.get("ANTHROPIC_MODEL", "claude-sonnet-5-5"),
                 max_tokens=1000,
@@ -161,4 +159,4 @@ async def main(state: str) -> None:
 
 
 if __name__ == "__main__":
-    anyio.run(main, sys.argv[1] if len(sys.argv) > 1 else "state")
+    asyncio.run(main(sys.argv[1] if len(sys.argv) > 1 else "state"))

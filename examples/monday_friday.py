@@ -4,10 +4,9 @@ On Monday the run reads two notes. Before Friday another run changes one of them
 without a fresh read: the untouched one passes, the changed one is refused, read again, and then passes.
 """
 
+import asyncio
 import sys
 from pathlib import Path
-
-import anyio
 
 from memory_sidecar.harness import LaunchOptions, MemorySidecar, Run
 
@@ -54,4 +53,4 @@ async def main(state: Path) -> None:
 
 
 if __name__ == "__main__":
-    anyio.run(main, Path(sys.argv[1] if len(sys.argv) > 1 else "state"))
+    asyncio.run(main(Path(sys.argv[1] if len(sys.argv) > 1 else "state")))

@@ -1,6 +1,6 @@
 """The smallest harness that works: launch, open a run, call a tool."""
 
-import anyio
+import asyncio
 
 from memory_sidecar.harness import MemorySidecar
 
@@ -12,4 +12,4 @@ async def main() -> None:
         print((await run.call("memory_list")).text)
 
 
-anyio.run(main)
+asyncio.run(main())

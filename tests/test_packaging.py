@@ -12,14 +12,14 @@ from memory_sidecar.version import __version__
 
 ROOT = Path(__file__).parent.parent
 HARNESS = """\
-import anyio, memory_sidecar
+import asyncio, memory_sidecar
 from memory_sidecar.harness import MemorySidecar
 
 async def main():
     async with MemorySidecar.launch(store_dir="state") as memory, memory.run("r") as run:
         print(memory_sidecar.__file__, (await run.call("memory_list")).text)
 
-anyio.run(main)
+asyncio.run(main())
 """
 
 

@@ -3,7 +3,8 @@
 pip install 'memory-sidecar[anthropic]'; set ANTHROPIC_API_KEY.
 """
 
-import anyio
+import asyncio
+
 from anthropic import AsyncAnthropic
 
 from memory_sidecar.harness import MemorySidecar
@@ -31,4 +32,4 @@ async def main() -> None:
     await ask("On which day do we deploy?")
 
 
-anyio.run(main)
+asyncio.run(main())

@@ -3,7 +3,7 @@
 pip install 'memory-sidecar[mcp]'
 """
 
-import anyio
+import asyncio
 
 from memory_sidecar.harness.mcp import memory_session
 
@@ -22,4 +22,4 @@ async def main() -> None:
         print(f"Friday: {result.structured_content['content']}")
 
 
-anyio.run(main)
+asyncio.run(main())

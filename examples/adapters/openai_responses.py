@@ -3,7 +3,8 @@
 pip install 'memory-sidecar[openai]'; set OPENAI_API_KEY.
 """
 
-import anyio
+import asyncio
+
 from openai import AsyncOpenAI
 
 from memory_sidecar.harness import MemorySidecar
@@ -33,4 +34,4 @@ async def main() -> None:
     await ask("On which day do we deploy?")
 
 
-anyio.run(main)
+asyncio.run(main())

@@ -3,7 +3,8 @@
 pip install 'memory-sidecar[pydantic-ai]' 'pydantic-ai-slim[openai]'; set OPENAI_API_KEY.
 """
 
-import anyio
+import asyncio
+
 from pydantic_ai import Agent
 
 from memory_sidecar.harness import MemorySidecar
@@ -24,4 +25,4 @@ async def main() -> None:
     await ask("On which day do we deploy?")
 
 
-anyio.run(main)
+asyncio.run(main())

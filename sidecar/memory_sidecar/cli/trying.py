@@ -10,7 +10,6 @@ interrupted (the run is suspended).
 import argparse
 import os
 import shlex
-import signal
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -25,9 +24,7 @@ from .shared.places import PLACES, add_options, places
 from .shared.report import print_table
 
 if TYPE_CHECKING:
-    from anyio.from_thread import BlockingPortal
-
-    from ..harness import MemorySidecar, Run
+    from ..harness.sync import MemorySidecar, Run
 
 __all__ = ["configure", "run"]
 
@@ -65,8 +62,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from anyio.from_thread import start_blocking_portal
-
     from ..harness import SidecarError, StartError
 
     if not is_run_id(arguments.run_id):
@@ -78,14 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         with ExitStack() as stack:
             launch = stack.enter_context(_launching(arguments))
-            # The event loop runs beside, while the main thread waits at the prompt. Ctrl-C is for that one alone: a
-            # signal that another thread gets would not end its wait, and the sidecar is to end in order, by its pipe.
-            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-            try:
-                portal = stack.enter_context(start_blocking_portal())
-            finally:
-                signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-            table = stack.enter_context(_Table(portal, launch))
+            table = stack.enter_context(_Table(launch))
             table.open(arguments.run_id)
             _converse(table)
     except StartError as error:
@@ -119,8 +107,7 @@ def _launching(arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
 class _Table:
     """What lies on the table: a launched sidecar and the open run, or neither while it is suspended."""
 
-    def __init__(self, portal: "BlockingPortal", launch: Mapping[str, Any]) -> None:
-        self._portal = portal
+    def __init__(self, launch: Mapping[str, Any]) -> None:
         self._launch = launch
         self._stack = ExitStack()
         self._memory: MemorySidecar | None = None
@@ -144,13 +131,12 @@ class _Table:
         return self._run
 
     def open(self, run_id: str | None, resume: str = "auto") -> None:
-        from ..harness import MemorySidecar
+        from ..harness.sync import MemorySidecar
 
         self._end()
-        wrap = self._portal.wrap_async_context_manager
         try:
-            memory = self._stack.enter_context(wrap(MemorySidecar.launch(**self._launch)))
-            opened = self._stack.enter_context(wrap(memory.run(run_id, resume=resume)))  # type: ignore[arg-type]
+            memory = self._stack.enter_context(MemorySidecar.launch(**self._launch))
+            opened = self._stack.enter_context(memory.run(run_id, resume=resume))  # type: ignore[arg-type]
         except BaseException:
             self._end()
             raise
@@ -165,17 +151,17 @@ class _Table:
 
     def finish(self) -> None:
         run = self.run
-        self._portal.call(run.finish)
+        run.finish()
         self._end()
         print(f"run {run.id} is completed; it cannot be resumed")
 
     def call(self, tool: str, arguments: Mapping[str, Any]) -> Any:
-        return self._portal.call(self.run.call, tool, arguments)
+        return self.run.call(tool, arguments)
 
     def runs(self) -> list[dict[str, Any]]:
         self.run  # noqa: B018 - says what to do, if it is not open
         assert self._memory is not None  # noqa: S101 - it is with the run
-        return self._portal.call(self._memory.runs)
+        return self._memory.runs()
 
     def _end(self) -> None:
         self._memory = self._run = None

@@ -19,6 +19,8 @@ import os
 import sys
 from typing import TYPE_CHECKING, Final
 
+from ...exits import EX_USAGE
+from ..shared.failure import Failure
 from ..shared.report import on_terminal
 
 if TYPE_CHECKING:
@@ -89,7 +91,14 @@ def run(args: argparse.Namespace) -> int:
         args.usage_error("--sarif and --html name the same file; give each report its own")
     import logging
 
-    import anyio
+    try:
+        import anyio
+    except ImportError as error:
+        raise Failure(
+            "audit needs packages that are not installed",
+            "install them: pip install 'memory-sidecar[audit]'",
+            status=EX_USAGE,
+        ) from error
 
     from exposure_policy.audit import LEAK, UNAUDITED, AcceptError, Bounds, Target, accept, audit, load
 
