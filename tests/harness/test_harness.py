@@ -472,7 +472,6 @@ UNREADING = """
 import json, sys
 first = json.loads(sys.stdin.readline())
 print(json.dumps({"jsonrpc": "2.0", "id": first["id"], "result": {}}), flush=True)
-sys.stdin.readline()  # initialized
 for line in sys.stdin:
     print(json.dumps({"jsonrpc": "2.0", "id": None, "error": {"code": -32700, "message": "no JSON"}}), flush=True)
 """

@@ -1,5 +1,7 @@
 """One launched sidecar and what is said to it: requests out, answers matched by id. No event loop has a part in it.
 
+It speaks MCP 2026-07-28, which has no handshake: every request presents the launch's ticket itself.
+
 A request is a `concurrent.futures.Future`, made from any thread and on any loop; the `Pump` settles it. Whoever is
 cancelled has nothing left to do but to withdraw it, which takes no waiting.
 """
@@ -15,7 +17,7 @@ from typing import Any
 from . import bounds
 from .child import Child
 from .errors import SidecarError
-from .frames import frame
+from .frames import frame, identification
 from .log import copying
 from .pump import Pump
 from .requests import Request, Requests
@@ -44,6 +46,7 @@ class Connection:
         copied = None if log is None or self._child.log is None else copying(self._child.log, log)
         self._pump = Pump(self._child, self._requests, copied)
         self._pump.start()
+        self._meta = identification(self._child.token)
         _started.add(self)
 
     def request(self, method: str, params: Mapping[str, Any], *, seconds: float | None = None) -> Request:
@@ -63,7 +66,8 @@ class Connection:
                 "one here, or start processes by spawn and hand the calls to the one that launched it"
             )
         request = Request(next(self._numbers), seconds)
-        message = {"jsonrpc": "2.0", "id": request.number, "method": method, "params": with_trace(params)}
+        whole = with_trace({**params, "_meta": {**self._meta, **params.get("_meta", {})}})
+        message = {"jsonrpc": "2.0", "id": request.number, "method": method, "params": whole}
         self._requests.add(request, frame(message))
         return request
 
@@ -107,11 +111,6 @@ class Connection:
     def silent(self) -> bool:
         """Whether the sidecar let somebody wait in vain, and has answered nothing since."""
         return self._pump.silent
-
-    @property
-    def token(self) -> str:
-        """The token of the launch's ticket."""
-        return self._child.token
 
     @property
     def pid(self) -> int:

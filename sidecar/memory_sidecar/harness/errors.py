@@ -3,6 +3,7 @@
 import signal
 from typing import Final
 
+from ..version import __version__
 from . import bounds
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
 ]
 
 _TICKET_REFUSED: Final = -32021
+_NOT_SPOKEN: Final = (-32600, -32601)
 
 
 class SidecarError(Exception):
@@ -42,17 +44,22 @@ class RequestRefusedError(SidecarError):
 
 
 def start_refused(code: int, message: str) -> StartError:
-    """What an error in answer to `initialize` means to the harness that did launch the process."""
+    """What an error in answer to the first request means to the harness that did launch the process."""
     if code == _TICKET_REFUSED:
         return StartError(
             "the memory sidecar could not use this launch's ticket, and its log on stderr says why; let it run as this "
             "user and see this process's temporary directory, and let the command start one sidecar"
         )
+    if code in _NOT_SPOKEN:
+        return StartError(
+            "what was launched does not speak MCP 2026-07-28, as this library does; let the command start the "
+            f"memory-sidecar of the same version ({__version__})"
+        )
     return StartError(message)
 
 
 def start_failed(how: str | None = None) -> StartError:
-    """What it means that `initialize` was not answered: the process did `how` (a sentence's beginning), or nothing."""
+    """What it means that the first request was not answered: the process did `how`, the beginning of a sentence."""
     how = how or f"what was launched did not answer within {bounds.START_SECONDS:.0f} seconds"
     return StartError(f"{how}; check the command and read its log on stderr")
 

@@ -3,9 +3,11 @@
 import json
 from typing import Any, Final
 
+from ..version import __version__
 from .errors import RequestRefusedError
+from .ticket import EXTENSION
 
-__all__ = ["MAX_FRAME", "PARSE_ERROR", "FrameTooLargeError", "frame", "is_answer"]
+__all__ = ["MAX_FRAME", "PARSE_ERROR", "FrameTooLargeError", "frame", "identification", "is_answer"]
 
 MAX_FRAME: Final = 1024 * 1024
 """Bytes in a frame, newline not counted, that the sidecar reads."""
@@ -18,6 +20,20 @@ _INVALID_REQUEST: Final = -32600
 
 class FrameTooLargeError(RequestRefusedError):
     """The request is larger than the wire takes; it was not sent."""
+
+
+def identification(token: str) -> dict[str, Any]:
+    """What every request of MCP 2026-07-28 says in its `_meta`: the revision, who asks, and what the client can do.
+
+    A capability of ours presents the ticket. Runs are opened by name here, so nobody would use the process's own one.
+    """
+    return {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "memory_sidecar.harness", "version": __version__},
+        "io.modelcontextprotocol/clientCapabilities": {
+            "extensions": {EXTENSION: {"ticket": token, "default_run": False}}
+        },
+    }
 
 
 def frame(message: dict[str, Any]) -> bytes:

@@ -1,9 +1,7 @@
-"""The start of a launch: a process, and the first words with it. Whatever keeps it from starting is a `StartError`."""
+"""The start of a launch: a process, and its first answer. Whatever keeps it from starting is a `StartError`."""
 
 from collections.abc import Mapping, Sequence
-from typing import Final
 
-from ..version import __version__
 from . import bounds
 from .command import LaunchOptions, StrPath, command_line
 from .connection import Connection
@@ -16,17 +14,14 @@ from .errors import (
 )
 from .log import Stderr, destination
 from .steps import Steps, Wait, answer
-from .ticket import EXTENSION
 
 __all__ = ["start"]
-
-_PROTOCOL_VERSION: Final = "2025-11-25"
 
 
 def start(
     command: Sequence[StrPath] | None, env: Mapping[str, str] | None, stderr: Stderr, options: LaunchOptions
 ) -> Steps[Connection]:
-    """Launch a sidecar and shake hands with it. Whatever keeps that from being done ends the process.
+    """Launch a sidecar and hear from it. Whatever keeps that from being done ends the process.
 
     Raises:
         StartError: it cannot start; the text is the remedy.
@@ -35,7 +30,7 @@ def start(
     descriptor, log = destination(stderr, options)
     connection = Connection(command_line(command, options), env, descriptor, log)
     try:
-        yield from _initialize(connection)
+        yield from _greet(connection)
     except BaseException:
         # It has nothing to save.
         yield Wait(connection.end(bounds.KILL_SECONDS), insistent=True)
@@ -43,16 +38,10 @@ def start(
     return connection
 
 
-def _initialize(connection: Connection) -> Steps[None]:
-    params = {
-        "protocolVersion": _PROTOCOL_VERSION,
-        # Runs are opened by name here, so nobody would use the process's own one, nor read its index.
-        "capabilities": {"extensions": {EXTENSION: {"ticket": connection.token, "default_run": False}}},
-        "clientInfo": {"name": "memory_sidecar.harness", "version": __version__},
-    }
-    request = connection.request("initialize", params, seconds=bounds.START_SECONDS)
+def _greet(connection: Connection) -> Steps[None]:
+    """Ask for something cheap, so that what cannot start is known now. It also uses the launch's ticket up."""
     try:
-        yield from answer(request)
+        yield from answer(connection.request("tools/list", {}, seconds=bounds.START_SECONDS))
     except RequestRefusedError as error:
         raise start_refused(error.code, str(error)) from None
     except SidecarDiedError as error:
@@ -62,4 +51,3 @@ def _initialize(connection: Connection) -> Steps[None]:
     except TimeoutError as error:
         connection.kill()
         raise start_failed() from error
-    connection.notify("notifications/initialized")

@@ -17,7 +17,7 @@ _PARENT: Final = "MEMORY_SIDECAR_PARENT"
 """The one that says whose child the sidecar is: should this process die before it has looked, it ends all the same."""
 
 EXTENSION: Final = "memory-sidecar/harness"
-"""The capability under which `initialize` presents the token: `{"ticket": token}`."""
+"""The capability under which a request presents the token: `{"ticket": token}`."""
 
 
 def new_ticket() -> tuple[str, str]:
