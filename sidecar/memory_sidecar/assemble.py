@@ -96,6 +96,7 @@ class Plan(NamedTuple):
                 running = self._open()
             except BackendError as error:
                 raise StartError(error.problem, error.remedy) from error
+        _keep_apart(running.only_read, self.journal_dir)
         directories = (*running.directories, self.journal_dir)  # runs are journaled with no memory too
         ports = running.ports if telemetry is None else (*(running.ports or ()), *telemetry.ports)
         held = lock_down(self.lockdown, directories, ports)
@@ -142,6 +143,30 @@ def prepare(arguments: Arguments, injected: "Injected | None" = None) -> Plan:
     own = _make_journal_dir(os.path.abspath(journal_dir), identity)
     mode = _mode(arguments.lockdown)
     return Plan(config, identity, arguments.store_dir, own, arguments.run, mode, injected)
+
+
+def _keep_apart(only_read: Sequence[str], journal_dir: str) -> None:
+    """Where journals are written, the kernel lets files be written: a memory that is only read may not be there.
+
+    Raises:
+        StartError: one of the directories is the journal's, holds it or lies in it.
+    """
+    for directory in only_read:
+        if _holds(directory, journal_dir) or _holds(journal_dir, directory):
+            raise StartError(
+                f"journals would be written to {journal_dir}, where memory is read_only",
+                "set --journal-dir to a directory apart from the memory's",
+            )
+
+
+def _holds(directory: str, other: str) -> bool:
+    """Whether `other` is `directory` or lies in it, by whatever links and mounts one gets there."""
+    path, last = os.path.realpath(other), ""
+    while path != last:
+        if os.path.exists(path) and os.path.samefile(path, directory):
+            return True
+        path, last = os.path.dirname(path), path
+    return False
 
 
 def _mode(word: str | None) -> Mode:

@@ -28,6 +28,8 @@ class Running(NamedTuple):
     close: Callable[[], None]
     directories: tuple[str, ...] = ()
     """Where it writes files; none if it only reads."""
+    only_read: tuple[str, ...] = ()
+    """Where it reads files that the process must not be able to write."""
     ports: tuple[int, ...] | None = None
     """TCP ports it connects to; None for no network at all."""
 
@@ -92,8 +94,10 @@ def _open_file(config: Config, identity: str, base: str | None, read_only: bool,
 
     options = decode_options(FileOptions, config.memory.options, "harness.memory.options")
     opened = open_file(options, identity, base, read_only=read_only)
-    written = () if read_only else (resolve_directory(options, identity, base),)
-    return Running(opened, _nothing, _nothing, written)
+    directory = (resolve_directory(options, identity, base),)
+    if read_only:
+        return Running(opened, _nothing, _nothing, only_read=directory)
+    return Running(opened, _nothing, _nothing, directory)
 
 
 def _nothing() -> None:

@@ -43,7 +43,7 @@ def open_injected(injected: Injected, config: Config) -> Running:
             "name that one, or leave backend out"
         )
     opened = Opened(injected.store, "injected:" + digest(json.dumps(info).encode()))
-    return Running(opened, _nothing, _nothing, injected.directories, injected.ports)
+    return Running(opened, _nothing, _nothing, injected.directories, ports=injected.ports)
 
 
 def _nothing() -> None:
