@@ -19,7 +19,10 @@ from memory_sidecar.run.replay import DamagedError, Replayed, replay
 from memory_sidecar.store import document, rules
 from memory_sidecar.store.contract import Entry
 from memory_sidecar.store.errors import InvalidError, UnreadableError
-from memory_sidecar.wire import codec, messages
+from memory_sidecar.wire import codec, eras, messages, states
+from memory_sidecar.wire.codes import CODES, Error
+from memory_sidecar.wire.gate import wants_default_run
+from memory_sidecar.wire.outline import Outline
 
 __all__ = ["TARGETS"]
 
@@ -47,18 +50,42 @@ def _shorter_frames() -> Iterator[None]:
 
 def wire(data: bytes) -> None:
     """However a stream is cut, the same frames; each a message, an error or nothing; what is sent is received."""
-    whole = [None if len(frame) > _SHORT_FRAME else frame for frame in data.split(b"\n")[:-1]]
+    lines = data.removeprefix(b"\xef\xbb\xbf").split(b"\n")[:-1] if data.count(b"\n") else []
     with _shorter_frames():
-        assert list(codec.Splitter().feed(data)) == whole
+        whole = [_shown(frame) for frame in codec.Splitter().feed(data)]
         splitter = codec.Splitter()
-        frames: list[bytes | None] = []
+        frames: list[object] = []
         for chunk in _chunks(data):
-            frames += splitter.feed(chunk)
+            frames += [_shown(frame) for frame in splitter.feed(chunk)]
             kept = sum(map(len, splitter._parts))
             assert kept <= _SHORT_FRAME, f"{kept} bytes kept of a frame that may have {_SHORT_FRAME}"
     assert frames == whole, "the frames depend on how the stream was cut"
-    for frame in data.split(b"\n"):
-        _message(frame)
+    assert len(frames) == len(lines)
+    for line, frame in zip(lines, frames, strict=True):
+        assert frame == line if isinstance(frame, bytes) else len(line) > _SHORT_FRAME - 3
+        _outlined(line)
+    for line in data.split(b"\n"):
+        _message(line)
+
+
+def _shown(frame: bytes | Outline) -> object:
+    return frame if isinstance(frame, bytes) else (frame.request_id(), frame.needs_no_answer)
+
+
+def _outlined(line: bytes) -> None:
+    """Of a message that can be read, the outline tells what the reading tells."""
+    outline = Outline()
+    outline.feed(line)
+    try:
+        message = json.loads(line)
+    except (ValueError, RecursionError):
+        return
+    if not isinstance(message, dict):
+        assert outline.request_id() is None
+    elif b"\\" not in line:  # a name may be written with escapes, which nobody does and the outline doesn't read
+        known = message.get("id")
+        expected = known if isinstance(known, str | int) and not isinstance(known, bool) else None
+        assert outline.request_id() == expected, "an answer to a message that is not kept has another id"
 
 
 def _chunks(data: bytes) -> Iterator[bytes]:
@@ -78,12 +105,26 @@ def _message(frame: bytes) -> None:
             _comes_back({"jsonrpc": "2.0", "id": number, "method": method, "params": params}, found)
             _answers(messages.success(number, {}), number)
             _answers(messages.failure(number, -1, method), number)
+            _let_in(found)
         case messages.Notification(method, params):
             _comes_back({"jsonrpc": "2.0", "method": method, "params": params}, found)
         case messages.Invalid(number, code, text):
             _answers(messages.failure(number, code, text), number)
         case _:
             assert found is None
+
+
+def _let_in(request: messages.Request) -> None:
+    """Whatever a request carries, it is of one era, and what is wrong with it has a code of ours."""
+    era = eras.era_of(request)
+    try:
+        if era is eras.Era.MODERN:
+            wants_default_run(eras.client_capabilities(request))
+        states.check_method(request.method, era, states.Connection.READY)
+    except Error as error:
+        assert error.code in CODES
+        _answers(messages.failure(request.id, error.code, str(error), error.data), request.id)
+    assert eras.client_name(request, era) is None or len(str(eras.client_name(request, era))) <= 100
 
 
 def _comes_back(message: dict[str, Any], found: messages.Message) -> None:

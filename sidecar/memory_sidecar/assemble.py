@@ -18,14 +18,13 @@ from .exits import StartError
 from .run.columns import is_run_id
 from .run.directory import adopt, identity_directory
 from .run.session import Setting
-from .store.contract import Entry, Info, Item
-from .store.errors import UnavailableError
+from .store.nowhere import Nowhere
 from .store.rules import is_key
-from .store.scope import Scope
+from .store.store import Store
 from .system import files
 from .system.lockdown import Mode
 from .tools.catalog import Catalog
-from .wire.serve import Service
+from .wire.service import Service
 
 if TYPE_CHECKING:
     from .backend.injected import Injected
@@ -88,7 +87,6 @@ class Plan(NamedTuple):
             StartError: with the full remedy.
         """
         memory = self.config.memory
-        catalog = Catalog(enabled=memory.enabled, read_only=memory.read_only)
         running = _NOTHING
         telemetry = prepare_telemetry() if memory.enabled else None
         if memory.enabled:
@@ -97,6 +95,8 @@ class Plan(NamedTuple):
             except BackendError as error:
                 raise StartError(error.problem, error.remedy) from error
         _keep_apart(running.only_read, self.journal_dir)
+        guarded = running.opened.store.guard
+        catalog = Catalog(enabled=memory.enabled, read_only=memory.read_only, guarded=guarded)
         directories = (*running.directories, self.journal_dir)  # runs are journaled with no memory too
         ports = running.ports if telemetry is None else (*(running.ports or ()), *telemetry.ports)
         held = lock_down(self.lockdown, directories, ports)
@@ -288,30 +288,4 @@ def _generated_run() -> str:
     return time.strftime("run-%Y%m%dT%H%M%SZ-", time.gmtime()) + os.urandom(4).hex()
 
 
-class _NoStore:
-    """Stands where memory is not enabled. There are no tools to reach it with."""
-
-    def info(self) -> Info:
-        return Info("none", "")
-
-    def list(self) -> list[Item]:
-        raise _disabled()
-
-    def read(self, key: str, *, scope: Scope | None = None) -> Entry:  # noqa: ARG002
-        raise _disabled()
-
-    def create(self, key: str, description: str, content: str, *, scope: Scope | None = None) -> None:  # noqa: ARG002
-        raise _disabled()
-
-    def update(self, key: str, description: str, content: str, *, scope: Scope | None = None) -> None:  # noqa: ARG002
-        raise _disabled()
-
-    def delete(self, key: str, *, scope: Scope | None = None) -> bool:  # noqa: ARG002
-        raise _disabled()
-
-
-def _disabled() -> UnavailableError:
-    return UnavailableError("Memory is not enabled.")
-
-
-_NOTHING = Running(Opened(_NoStore(), "none"), lambda: None, lambda: None)
+_NOTHING = Running(Opened(Store(Nowhere("Memory is not enabled.")), "none"), lambda: None, lambda: None)

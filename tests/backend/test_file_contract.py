@@ -8,7 +8,7 @@ import pytest
 from tests.contract.suite import BlindContract, GuardedContract, Subject
 
 from memory_sidecar.backend.file import FileOptions, open_file
-from memory_sidecar.store.contract import Store
+from memory_sidecar.store.store import Store
 
 
 class _Files(Subject):

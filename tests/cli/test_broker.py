@@ -85,7 +85,10 @@ def test_quarantine_from_a_bucket(cli: Cli, bucket: tuple[str, ...]) -> None:
 
 def test_only_the_revision_that_was_copied_is_removed(bucket: tuple[str, ...]) -> None:
     with opened(Arguments(config=bucket[1])) as memory:
-        remove = memory.store.delete_revision
+
+        def remove(key: str, revision: str | None) -> bool:
+            return memory.store.delete(key, expected=revision)
+
         old, new = Scope(), Scope()
         memory.store.create("a", "About a", "x", scope=old)
         memory.store.update("a", "About a", "y", scope=Scope(old.snapshot()))

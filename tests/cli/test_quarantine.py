@@ -3,7 +3,6 @@
 import json
 import shlex
 import stat
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -110,16 +109,16 @@ def test_a_damaged_copy_is_told_and_left(cli: Cli, place: Place) -> None:
 def test_what_was_written_since_the_copy_is_copied_too(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     place.write("a")
     with opened(Arguments(store_dir=str(place.path), identity="bot")) as memory:
-        delete_revision: Callable[..., object] = memory.store.delete_revision  # type: ignore[attr-defined]
+        remove = memory.store.backend.remove
         writes = iter(["second", "third"])
 
-        def a_run_was_faster(key: str, revision: str) -> object:
+        def a_run_was_faster(key: str, revision: object) -> object:
             for content in writes:
                 memory.store.update(key, "About a", content)
                 break
-            return delete_revision(key, revision)
+            return remove(key, revision)
 
-        monkeypatch.setattr(memory.store, "delete_revision", a_run_was_faster)
+        monkeypatch.setattr(memory.store.backend, "remove", a_run_was_faster)
         path, entry, _ = _move(memory, "a", "", str(place.path / "quarantine"))
         assert entry == Entry("About a", "third")
         assert [str(one) for one in kept(place)] == [path]
@@ -133,7 +132,7 @@ def test_an_unknown_outcome_leaves_the_copy(place: Place, monkeypatch: pytest.Mo
         raise OutcomeUnknownError
 
     with opened(Arguments(store_dir=str(place.path), identity="bot")) as memory:
-        monkeypatch.setattr(memory.store, "delete_revision", lost)
+        monkeypatch.setattr(memory.store.backend, "remove", lost)
         with pytest.raises(OutcomeUnknownError):
             _move(memory, "a", "", str(place.path / "quarantine"))
     assert len(kept(place)) == 1

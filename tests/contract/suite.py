@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from memory_sidecar.store.contract import Entry, Item, Store
+from memory_sidecar.store.contract import Entry, Item
 from memory_sidecar.store.document import UNREADABLE, serialize
 from memory_sidecar.store.errors import (
     InvalidError,
@@ -35,6 +35,7 @@ from memory_sidecar.store.errors import (
 )
 from memory_sidecar.store.rules import MAX_CONTENT_BYTES, MAX_DESCRIPTION, MAX_ENTRIES, MAX_KEY
 from memory_sidecar.store.scope import Scope
+from memory_sidecar.store.store import Store
 
 __all__ = ["CONTENTS", "DESCRIPTIONS", "ILLEGAL_KEYS", "BlindContract", "GuardedContract", "Subject"]
 

@@ -4,7 +4,9 @@ from collections.abc import Mapping
 
 import pytest
 from tests.contract.suite import BlindContract, GuardedContract, Subject
-from tests.support.memory_store import MemoryStore, Shelf
+from tests.support.memory_store import Shelf, memory_store
+
+from memory_sidecar.store.store import Store
 
 
 class _Memory(Subject):
@@ -14,13 +16,13 @@ class _Memory(Subject):
         self._guard = guard
         self._shelf = Shelf()
 
-    def open(self) -> MemoryStore:
-        return MemoryStore(self._shelf, guard=self._guard)
+    def open(self) -> Store:
+        return memory_store(self._shelf, guard=self._guard)
 
-    def unreachable(self) -> MemoryStore:
-        store = MemoryStore(guard=self._guard)
-        store.shelf.broken = True
-        return store
+    def unreachable(self) -> Store:
+        shelf = Shelf()
+        shelf.broken = True
+        return memory_store(shelf, guard=self._guard)
 
     def plant(self, key: str, document: bytes) -> None:
         self._shelf.documents[key] = document

@@ -7,9 +7,10 @@ from tests.support.transcripts import rewrite
 
 from exposure_policy.table import TABLE
 from memory_sidecar.store import rules
-from memory_sidecar.wire import messages, states
+from memory_sidecar.wire import codes, eras, states
 from memory_sidecar.wire.codec import MAX_FRAME
-from memory_sidecar.wire.serve import FINISHES, MAX_OPEN_RUNS
+from memory_sidecar.wire.lanes import MAX_OPEN_RUNS
+from memory_sidecar.wire.opening import FINISHES
 
 ROOT = Path(__file__).parent.parent.parent
 DOCUMENT = (ROOT / "docs" / "protocol.md").read_text()
@@ -28,12 +29,11 @@ def test_the_transcripts_replay_byte_for_byte() -> None:
 def test_every_method_is_there() -> None:
     methods = {row[0].strip("`") for row in rows("Methods")}
     notifications = {"notifications/initialized", "notifications/cancelled"}
-    assert methods - {"method"} == set(states._REQUESTS) | notifications
+    assert methods - {"method"} == set(states.METHODS) | notifications
 
 
 def test_every_error_code_is_there() -> None:
-    codes = {value for name, value in vars(messages).items() if isinstance(value, int) and name in messages.__all__}
-    assert {int(row[0]) for row in rows("Errors") if row[0] != "code"} == codes
+    assert {int(row[0]) for row in rows("Errors") if row[0] != "code"} == set(codes.CODES)
 
 
 def test_every_tool_reason_and_limit_is_there() -> None:
@@ -48,7 +48,7 @@ def test_every_tool_reason_and_limit_is_there() -> None:
     assert all(f"`{reason}`" in DOCUMENT for reason in FINISHES)
     assert f"{MAX_FRAME} bytes" in DOCUMENT
     assert f"{MAX_OPEN_RUNS} runs" in DOCUMENT
-    assert all(version in DOCUMENT for version in messages.PROTOCOL_VERSIONS)
+    assert all(version in DOCUMENT for version in eras.VERSIONS)
 
 
 def test_its_links_lead_somewhere() -> None:

@@ -30,8 +30,7 @@ from tests.support.sidecar import (
     make_ticket,
 )
 
-from memory_sidecar.system import files
-from memory_sidecar.wire.ticket import TicketError, take_ticket
+from memory_sidecar.wire.codes import REFUSED
 
 ROOT = os.geteuid() == 0
 
@@ -116,7 +115,7 @@ def test_a_ticket_works_once(tmp_path: Path) -> None:
     token = make_ticket(ticket)
     with Sidecar(tmp_path / "first", ticket=ticket, token=token) as first:
         first.initialize()
-        assert not ticket.exists()
+        assert ticket.read_bytes() == b""  # to remove it is left to its harness
         with Sidecar(tmp_path / "second", ticket=ticket, token=token) as second:
             assert_refused_by_policy(second)
     assert not (tmp_path / "second").exists()
@@ -208,23 +207,6 @@ def test_a_ticket_that_is_not_a_private_file_opens_nothing(tmp_path: Path, plant
     assert not (tmp_path / "state").exists()
 
 
-def test_a_file_put_in_the_tickets_place_while_it_is_read_is_noticed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ticket = tmp_path / "ticket"
-    make_ticket(ticket)
-    read = files.read_up_to
-
-    def replace_then_read(descriptor: int, limit: int) -> bytes:
-        ticket.rename(tmp_path / "kept")
-        make_ticket(ticket)
-        return read(descriptor, limit)
-
-    monkeypatch.setattr(files, "read_up_to", replace_then_read)
-    with pytest.raises(TicketError, match="replaced"):
-        take_ticket(str(ticket))
-
-
 def test_the_ticket_is_not_left_in_the_environment_or_the_log(tmp_path: Path) -> None:
     with launched(tmp_path) as sidecar:
         sidecar.call("memory_list")
@@ -241,7 +223,6 @@ def test_nothing_is_served_before_the_handshake_and_the_refusal_reveals_nothing(
         ("tools/list", {}),
         ("tools/call", write),
         ("tools/call", {"name": "no_such_tool"}),
-        ("server/discover", {}),
         ("resources/list", {}),
         ("prompts/list", {}),
         ("ping", None),
@@ -490,7 +471,7 @@ def assert_cannot_start(sidecar: Sidecar, *words: str) -> None:
     message = sidecar.hello()
     sidecar.send(message)
     error = sidecar.answer(message)["error"]
-    assert error["code"] == -32000
+    assert error["code"] == REFUSED
     for word in words:
         assert word in error["message"]
     assert "Traceback" not in error["message"]

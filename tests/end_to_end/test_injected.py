@@ -15,11 +15,11 @@ import sys
 sys.path.insert(0, {root!r})
 from memory_sidecar.backend.injected import Injected
 from memory_sidecar.cli.serve import serve_harness
-from tests.support.memory_store import MemoryStore
+from tests.support.memory_store import memory_store
 
 words = sys.argv[1:]
 options = {{name[2:].replace("-", "_"): value for name, value in zip(words[::2], words[1::2])}}
-sys.exit(serve_harness(options, Injected(MemoryStore())))
+sys.exit(serve_harness(options, Injected(memory_store())))
 """
 
 

@@ -17,7 +17,7 @@ from tests.support.sidecar import Frame, RefusedError, Sidecar, configured, envi
 
 from memory_sidecar.cli.serve import _OPTIONS
 from memory_sidecar.config import Config, MemoryConfig
-from memory_sidecar.wire.states import _REQUESTS
+from memory_sidecar.wire.states import METHODS
 
 INVITING: Final = (
     "expose",
@@ -153,7 +153,7 @@ def test_no_method_of_the_protocol_opens_it(tmp_path: Path) -> None:
     with Sidecar(tmp_path / "state", cwd=tmp_path) as sidecar:
         sidecar.initialize()
         before = sidecar.request("tools/list")
-        for method in sorted((known | of_a2a | invented) - set(_REQUESTS)):
+        for method in sorted((known | of_a2a | invented) - set(METHODS)):
             assert sidecar.ask(method, {"name": "memory_read", "uri": "memory://notes"})["error"]["code"] == -32601
             sidecar.notify(method, {"expose": True})
         assert sidecar.request("tools/list") == before

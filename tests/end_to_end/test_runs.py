@@ -28,6 +28,8 @@ from tests.support.sidecar import (
 
 MONDAY = ("--run", "monday")
 
+pytestmark = pytest.mark.usefixtures("both_eras")
+
 
 @pytest.fixture
 def guard(tmp_path: Path) -> tuple[str, str]:
@@ -232,6 +234,7 @@ def test_a_run_can_be_open_once(base: Path) -> None:
 
 def test_a_killed_holder_leaves_no_lock(base: Path) -> None:
     with launched(base, *MONDAY) as sidecar, launched(base) as other:
+        sidecar.call("memory_list")
         sidecar.kill()
         assert other.states()["monday"] == "interrupted"
         assert other.open("monday")["resumed"] is True
@@ -265,6 +268,7 @@ def test_a_store_error_while_opening_leaves_the_run_free(base: Path) -> None:
 
 def test_run_list_tells_how_each_run_stands(base: Path) -> None:
     with launched(base, "--run", "killed") as sidecar:
+        sidecar.call("memory_list")
         sidecar.kill()
     with launched(base) as sidecar:
         for run, ending in (("done", "completed"), ("failed", "error"), ("broken", "budget"), ("resting", None)):
@@ -321,6 +325,7 @@ def test_switching_read_only_keeps_the_scope(base: Path, tmp_path: Path, guard: 
         sidecar.leave()
     with launched(base, *read_only, *MONDAY) as sidecar:
         assert len(sidecar.request("tools/list")["tools"]) == 2
+        sidecar.call("memory_list")
         sidecar.leave()
     with launched(base, *guard, *MONDAY) as sidecar:
         assert sidecar.write("plan", "new", overwrite=True)["written"]
@@ -459,6 +464,7 @@ def test_damage_anywhere_else_is_refused_with_its_line_and_nothing_is_touched(
 def test_whole_lines_in_the_wrong_place_are_damage(base: Path, guard: tuple[str, str], change: str) -> None:
     journal = small_journal(base, guard)
     with launched(base, *guard, *MONDAY) as sidecar:
+        sidecar.call("memory_list")
         sidecar.leave()
     lines = journal.read_bytes().splitlines(keepends=True)
     if change == "swap":
@@ -495,7 +501,8 @@ def test_a_journal_that_is_no_file_is_refused_and_left(base: Path, tmp_path: Pat
 def test_journals_are_private(base: Path) -> None:
     old = os.umask(0)
     try:
-        with launched(base, *MONDAY):
+        with launched(base, *MONDAY) as sidecar:
+            sidecar.call("memory_list")
             assert (base / "runs").stat().st_mode & 0o777 == 0o700
             assert (base / "runs" / "tester").stat().st_mode & 0o777 == 0o700
             assert (base / "runs" / "tester" / "monday.jsonl").stat().st_mode & 0o777 == 0o600
@@ -526,7 +533,8 @@ def test_the_default_run_can_be_suspended_and_opened_by_its_id(base: Path, guard
 
 
 def test_a_journal_directory_that_is_named_is_used(base: Path, tmp_path: Path) -> None:
-    with launched(base, "--journal-dir", str(tmp_path / "deep" / "journals"), *MONDAY):
+    with launched(base, "--journal-dir", str(tmp_path / "deep" / "journals"), *MONDAY) as sidecar:
+        sidecar.call("memory_list")
         assert [path.name for path in (tmp_path / "deep" / "journals" / "tester").iterdir()] == ["monday.jsonl"]
     assert not (base / "runs").exists()
 

@@ -76,7 +76,7 @@ TROUBLE_SAID = [
     "32",
     "1024",
     "spawn /nowhere/memory-sidecar ENOENT",
-    "MCP error -32000: cannot read the configuration none.yaml",
+    "MCP error 1000: cannot read the configuration none.yaml",
 ]
 
 

@@ -34,6 +34,8 @@ from exposure_policy import tool_set
 
 MIB = 1024 * 1024
 
+pytestmark = pytest.mark.usefixtures("both_eras")
+
 
 @pytest.fixture
 def sidecar(tmp_path: Path) -> Iterator[Sidecar]:
@@ -70,7 +72,6 @@ def read_of(sidecar: Sidecar, key: str, run: str | None = None) -> Frame:
 @pytest.mark.parametrize(
     "method",
     [
-        "server/discover",
         "resources/list",
         "resources/read",
         "resources/templates/list",
@@ -96,7 +97,7 @@ def test_the_list_of_methods_is_closed(sidecar: Sidecar, method: str) -> None:
 def test_unknown_notifications_are_ignored(sidecar: Sidecar) -> None:
     sidecar.notify("notifications/no_such_thing", {"x": 1})
     sidecar.notify("tools/call", {"name": "memory_write", "arguments": {"key": "k", "description": "d", "content": ""}})
-    assert sidecar.request("ping") == {}
+    sidecar.pulse()
     assert sidecar.call("memory_list")["structuredContent"] == {"memories": []}
 
 
@@ -148,22 +149,29 @@ def test_malformed_arguments_are_an_error_that_the_model_can_act_on(sidecar: Sid
 # --- frames ----------------------------------------------------------------------------------------------------------
 
 
-def padded_ping(size: int) -> bytes:
-    frame = b'{"jsonrpc":"2.0","id":"big","method":"ping","params":{"x":"%s"}}'
-    return frame % (b"x" * (size - len(frame) + 2))
+def padded(sidecar: Sidecar, size: int, *, id_first: bool = True) -> bytes:
+    """A request of so many bytes, which lists the tools."""
+    message = sidecar.message("tools/list", {"x": ""})
+    del message["id"]
+    whole: Frame = {"id": "big", **message} if id_first else {**message, "id": "big"}
+    frame = json.dumps(whole).encode()
+    return frame.replace(b'"x": ""', b'"x": "%s"' % (b"x" * (size - len(frame))))
 
 
 def test_a_frame_of_one_mebibyte_is_served_and_one_byte_more_is_refused(sidecar: Sidecar) -> None:
-    frame = padded_ping(MIB)
+    frame = padded(sidecar, MIB)
     assert len(frame) == MIB
     sidecar.send_bytes(frame + b"\n")
-    assert sidecar.receive() == {"jsonrpc": "2.0", "id": "big", "result": {}}
-    sidecar.send_bytes(padded_ping(MIB + 1) + b"\n")
-    refused = sidecar.receive()
-    assert refused["id"] is None
-    assert refused["error"]["code"] == -32600
-    assert str(MIB) in refused["error"]["message"]
-    assert sidecar.request("ping") == {}
+    served = sidecar.receive()
+    assert served["id"] == "big"
+    assert served["result"]["tools"]
+    for id_first in (True, False):
+        sidecar.send_bytes(padded(sidecar, MIB + 1, id_first=id_first) + b"\n")
+        refused = sidecar.receive()
+        assert refused["id"] == "big"
+        assert refused["error"]["code"] == -32600
+        assert str(MIB) in refused["error"]["message"]
+    sidecar.pulse()
 
 
 def test_a_frame_of_200_megabytes_is_refused_without_keeping_it(sidecar: Sidecar) -> None:
@@ -177,7 +185,7 @@ def test_a_frame_of_200_megabytes_is_refused_without_keeping_it(sidecar: Sidecar
     sidecar.send_bytes(b'"}\n')
     assert sidecar.receive()["error"]["code"] == -32600
     assert peak() - before < 8 * 1024
-    assert sidecar.request("ping") == {}
+    sidecar.pulse()
 
 
 def test_one_write_of_the_largest_note_fits_however_its_text_is_escaped(sidecar: Sidecar) -> None:
@@ -221,7 +229,7 @@ def test_what_is_no_message_is_an_error_without_an_id_and_the_session_lives(
     answer = sidecar.receive()
     assert answer["id"] is None
     assert answer["error"]["code"] == code
-    assert sidecar.request("ping") == {}
+    sidecar.pulse()
 
 
 @pytest.mark.parametrize("value", [b"NaN", b"-Infinity", b"1e999", b"9" * 5000, b"[" * 100_000 + b"]" * 100_000])
@@ -234,7 +242,7 @@ def test_a_request_with_a_value_that_cannot_be_read_is_told_so(sidecar: Sidecar,
         sidecar.send_bytes(frame % value + b"\n")
         answer = sidecar.receive()
         assert (answer["id"], answer["error"]["code"]) == ("a", -32700)
-    assert sidecar.request("ping") == {}
+    sidecar.pulse()
 
 
 @pytest.mark.parametrize(
@@ -257,8 +265,10 @@ def test_a_malformed_message_is_answered_under_its_id(sidecar: Sidecar, message:
 
 @pytest.mark.parametrize("request_id", [0, -1, 10**30, "", "7", "ключ", "\ud800", "x" * 1000, 'a"\n\\'])
 def test_an_id_comes_back_as_it_was_sent(sidecar: Sidecar, request_id: str | int) -> None:
-    sidecar.send({"jsonrpc": "2.0", "id": request_id, "method": "ping"})
-    assert sidecar.receive() == {"jsonrpc": "2.0", "id": request_id, "result": {}}
+    sidecar.send({**sidecar.message("tools/list"), "id": request_id})
+    answer = sidecar.receive()
+    assert (answer["id"], type(answer["id"])) == (request_id, type(request_id))
+    assert answer["result"]["tools"]
 
 
 def test_responses_blank_lines_and_carriage_returns_do_no_harm(sidecar: Sidecar) -> None:
@@ -302,7 +312,7 @@ def test_a_run_does_not_wait_for_another_ones_store(sidecar: Sidecar) -> None:
         until_a_write_waits(sidecar.memory)
         assert sidecar.read("plan", run="quick")["content"] == "old"
         assert sidecar.read("plan")["content"] == "old"
-        assert sidecar.request("ping") == {}
+        sidecar.pulse()
         assert sidecar.states()["slow"] == "open"
         sidecar.suspend("quick")
         let_go()
@@ -325,7 +335,7 @@ def test_a_queued_call_that_is_cancelled_does_nothing_and_is_not_answered(tmp_pa
             until_a_write_waits(sidecar.memory)
             sidecar.cancel(write)
             sidecar.cancel(read)
-            sidecar.request("ping")  # the cancellations have been received
+            sidecar.pulse()  # the cancellations have been received
             let_go()
         assert sidecar.receive()["id"] == first["id"]
         # The cancelled write is absent, and the cancelled read granted nothing.
@@ -342,7 +352,7 @@ def test_a_running_write_that_is_cancelled_is_whole_and_not_answered(sidecar: Si
         sidecar.send(write)
         until_a_write_waits(sidecar.memory)
         sidecar.cancel(write)
-        sidecar.request("ping")
+        sidecar.pulse()
         let_go()
     assert sidecar.read("plan")["content"] == "x" * 50_000
     sidecar.close_stdin()
@@ -352,7 +362,7 @@ def test_a_running_write_that_is_cancelled_is_whole_and_not_answered(sidecar: Si
 @pytest.mark.parametrize("request_id", [12345, "no such", None, [], {}, 1.5, True])
 def test_a_cancellation_of_nothing_does_nothing(sidecar: Sidecar, request_id: Any) -> None:
     sidecar.notify("notifications/cancelled", {"requestId": request_id})
-    assert sidecar.request("ping") == {}
+    sidecar.pulse()
 
 
 def test_a_run_whose_opening_was_cancelled_can_be_opened_again(sidecar: Sidecar) -> None:
@@ -399,7 +409,7 @@ def test_at_the_end_calls_in_flight_are_answered_and_runs_suspended(
         with writes_held(sidecar.memory) as let_go:
             calls = [write_of(sidecar, "one"), write_of(sidecar, "two"), write_of(sidecar, "three", run="monday")]
             sidecar.send(*calls)
-            sidecar.request("ping")  # all have been received
+            sidecar.pulse()  # all have been received
             until_a_write_waits(sidecar.memory)
             end(sidecar)
             let_go()
@@ -425,7 +435,7 @@ def test_what_was_sent_before_the_pipe_closed_is_all_served(sidecar: Sidecar) ->
 @pytest.mark.parametrize("end", ENDS)
 def test_before_the_handshake_the_end_is_just_as_orderly(tmp_path: Path, end: Callable[[Sidecar], None]) -> None:
     with Sidecar(tmp_path) as sidecar:
-        sidecar.ask("ping")  # it is up
+        sidecar.ask("tools/list")  # it is up
         end(sidecar)
         assert sidecar.wait() == 0
         assert sidecar.rest() == []

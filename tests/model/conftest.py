@@ -10,7 +10,7 @@ from tests.support.broker import Broker, add_bucket, connected, put, run_broker
 
 from memory_sidecar.backend.jetstream.bucket import JetStreamOptions, open_jetstream
 from memory_sidecar.backend.jetstream.thread import BrokerThread
-from memory_sidecar.store.contract import Store
+from memory_sidecar.store.store import Store
 
 __all__ = ["Bucket", "bucket"]
 

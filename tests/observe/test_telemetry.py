@@ -15,13 +15,14 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
 
-from memory_sidecar.backend.file import FileStore
+from memory_sidecar.backend.file import FileBackend
 from memory_sidecar.observe import log, otlp
 from memory_sidecar.observe.telemetry import Telemetry
-from memory_sidecar.store.contract import Info, Store
+from memory_sidecar.store.contract import Info
 from memory_sidecar.store.errors import OutcomeUnknownError, StoreError, UnavailableError
 from memory_sidecar.store.scope import Scope
-from memory_sidecar.store.traced import TracedStore
+from memory_sidecar.store.store import Store
+from memory_sidecar.store.traced import watch
 from memory_sidecar.tools.catalog import Catalog
 from memory_sidecar.tools.tool import Outcome
 
@@ -49,7 +50,7 @@ class Told:
     def call(self, store: Store, tool: str, scope: Scope, meta: object = None, **arguments: Any) -> Outcome:
         served = self.telemetry.receive("tools/call", 7, {"_meta": meta}, tool=tool, waited=0.0)
         catalog = Catalog(enabled=True, read_only=False)
-        outcome: Outcome = catalog.call(tool, arguments, TracedStore(store, served), scope)
+        outcome: Outcome = catalog.call(tool, arguments, store.watched(watch(served)), scope)
         served.end(
             outcome.code,
             0.001,
@@ -71,8 +72,8 @@ class Told:
         return [(dict(point.attributes or {}), point) for metric in metrics for point in metric.data.data_points]
 
 
-class BrokenStore:
-    """A store that answers every question with one error."""
+class BrokenBackend:
+    """A backend that answers every question with one error."""
 
     def __init__(self, error: BaseException) -> None:
         self.error = error
@@ -83,19 +84,23 @@ class BrokenStore:
     def _fail(self, *_: object, **__: object) -> Any:
         raise self.error
 
-    list = read = create = update = delete = _fail
+    list = get = put = remove = _fail
+
+
+def broken(error: BaseException) -> Store:
+    return Store(BrokenBackend(error))
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> FileStore:
+def store(tmp_path: Path) -> Store:
     tmp_path.chmod(0o700)
-    return FileStore(str(tmp_path), guard=True)
+    return Store(FileBackend(str(tmp_path)), guard=True)
 
 
 # --- spans and metrics ------------------------------------------------------------------------------------------------
 
 
-def test_a_call_and_its_store_operation_are_on_the_harness_trace(store: FileStore) -> None:
+def test_a_call_and_its_store_operation_are_on_the_harness_trace(store: Store) -> None:
     told = Told()
     told.call(store, "memory_write", Scope(), {"traceparent": PARENT, "tracestate": "vendor=1"}, **NOTE)
 
@@ -131,7 +136,7 @@ def test_a_call_and_its_store_operation_are_on_the_harness_trace(store: FileStor
     }
 
 
-def test_a_store_elsewhere_is_named_by_its_location(store: FileStore) -> None:
+def test_a_store_elsewhere_is_named_by_its_location(store: Store) -> None:
     told = Told("bucket")
     told.call(store, "memory_list", Scope())
 
@@ -155,13 +160,13 @@ def test_a_store_elsewhere_is_named_by_its_location(store: FileStore) -> None:
         {"tracestate": "vendor=1"},
     ],
 )
-def test_without_a_usable_parent_a_trace_begins_here(store: FileStore, meta: object) -> None:
+def test_without_a_usable_parent_a_trace_begins_here(store: Store, meta: object) -> None:
     told = Told()
     told.call(store, "memory_list", Scope(), meta)
     assert told.spans[-1].parent is None
 
 
-def test_any_request_id_can_be_encoded(store: FileStore) -> None:
+def test_any_request_id_can_be_encoded(store: Store) -> None:
     told = Told()
     for chosen in ("\ud800", "é" * 500, -(10**300)):
         served = told.telemetry.receive("ping", chosen, {}, tool=None, waited=0.0)
@@ -169,14 +174,14 @@ def test_any_request_id_can_be_encoded(store: FileStore) -> None:
     assert len(encode_spans(told.spans).SerializeToString()) < 5000
 
 
-def test_a_trace_that_is_not_sampled_is_not_told_but_counted(store: FileStore) -> None:
+def test_a_trace_that_is_not_sampled_is_not_told_but_counted(store: Store) -> None:
     told = Told()
     told.call(store, "memory_list", Scope(), {"traceparent": PARENT[:-1] + "0"})
     assert told.spans == []
     assert len(told.points("memory_sidecar.calls")) == 1
 
 
-def test_outcomes(store: FileStore) -> None:
+def test_outcomes(store: Store) -> None:
     """Each answer a model can get, with what the two spans say of it."""
     told, scope, other = Told(), Scope(), Scope()
     calls: list[tuple[Scope, str, dict[str, Any]]] = [
@@ -232,7 +237,7 @@ def test_outcomes(store: FileStore) -> None:
 @pytest.mark.parametrize("error", [UnavailableError("SENTINEL"), OutcomeUnknownError()])
 def test_a_store_that_fails_is_an_error_on_both_spans(error: StoreError) -> None:
     told = Told()
-    told.call(BrokenStore(error), "memory_read", Scope(), key="SENTINEL-key")
+    told.call(broken(error), "memory_read", Scope(), key="SENTINEL-key")
 
     operation, call = told.spans
     assert operation.status.status_code is call.status.status_code is StatusCode.ERROR
@@ -242,26 +247,26 @@ def test_a_store_that_fails_is_an_error_on_both_spans(error: StoreError) -> None
     assert "SENTINEL" not in "".join(span.to_json() for span in told.spans)
 
 
-def test_an_unexpected_failure_ends_its_span_and_stays_what_it_is() -> None:
-    told, error = Told(), ValueError("SENTINEL")
-    with pytest.raises(ValueError, match="SENTINEL") as raised:
-        told.call(BrokenStore(error), "memory_list", Scope())
+def test_an_unexpected_failure_is_the_stores() -> None:
+    told = Told()
+    outcome = told.call(broken(ValueError("SENTINEL")), "memory_list", Scope())
 
-    assert raised.value is error
-    (operation,) = told.spans
-    assert (operation.attributes or {})["error.type"] == "ValueError"
-    assert "SENTINEL" not in operation.to_json()
+    assert outcome.error is not None
+    assert outcome.error.startswith("The memory store failed. ")
+    operation, _ = told.spans
+    assert (operation.attributes or {})["error.type"] == "unavailable"
+    assert "SENTINEL" not in outcome.error + operation.to_json()
 
 
-def test_every_method_of_the_store_passes_through(store: FileStore) -> None:
+def test_every_operation_of_the_store_is_told(store: Store) -> None:
     told, scope = Told(), Scope()
     served = told.telemetry.receive("tools/call", "id", {}, tool=None, waited=0.0)
-    traced = TracedStore(store, served)
+    traced = store.watched(watch(served))
 
     assert traced.info() == store.info()
     assert traced.create(**NOTE, scope=scope) is None
     assert traced.update(NOTE["key"], "d", "c", scope=scope) is None
-    assert traced.read(NOTE["key"], scope=scope) == ("d", "c")
+    assert traced.read(NOTE["key"], scope=scope) == ("d", "c", "")
     assert traced.list() == [(NOTE["key"], "d")]
     assert traced.delete(NOTE["key"], scope=scope) is True
     assert traced.delete(NOTE["key"], scope=scope) is False

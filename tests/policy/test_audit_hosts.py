@@ -2,11 +2,13 @@
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
+import yaml
 
 from exposure_policy.audit import Bounds, Target, TargetReport, audit, label
 
@@ -20,8 +22,25 @@ def look(path: Path, text: str, name: str = "mcp.json") -> TargetReport:
     return anyio.run(audit, [Target("host-config", str(file))], Bounds()).targets[0]
 
 
+def goose(entry: dict[str, Any]) -> dict[str, Any]:
+    """An entry in Goose's words."""
+    return {
+        "enabled": True,
+        "type": "stdio",
+        "cmd": entry["command"],
+        "args": entry["args"],
+        "envs": {},
+        "timeout": 300,
+    }
+
+
+def opencode(entry: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "local", "command": [entry["command"], *entry["args"]], "environment": {}, "enabled": True}
+
+
 def shapes(entry: dict[str, Any]) -> dict[str, dict[str, Any]]:
     servers = {"files": OTHER, "notes": entry, "remote": REMOTE}
+    zed = {"path": entry["command"], "args": entry["args"], "env": {}}
     return {
         "claude-desktop": {"mcpServers": servers},
         "claude-code-project": {"mcpServers": servers},
@@ -32,6 +51,48 @@ def shapes(entry: dict[str, Any]) -> dict[str, dict[str, Any]]:
         "vscode-flat-settings": {"mcp.servers": servers},
         "devcontainer": {"customizations": {"vscode": {"mcp": {"servers": servers}}}},
         "zed": {"context_servers": servers},
+        "zed-older": {"context_servers": servers | {"notes": {"command": zed, "settings": {}}}},
+        "windsurf": {"mcpServers": servers | {"remote": {"serverUrl": "https://mcp.example/mcp", "disabledTools": []}}},
+        "gemini": {
+            "mcp": {"allowed": ["files"], "excluded": []},
+            "mcpServers": servers | {"remote": {"httpUrl": "https://mcp.example/mcp", "trust": False}},
+        },
+        "opencode": {
+            "$schema": "https://opencode.example/config.json",
+            "mcp": {
+                "files": opencode(OTHER),
+                "notes": opencode(entry),
+                "remote": {"type": "remote", "url": "https://mcp.example/mcp"},
+            },
+            "formatter": {"x": {"command": ["memory-sidecar", "$FILE"]}},
+        },
+        "goose": {
+            "GOOSE_MODEL": "m",
+            "extensions": {
+                "developer": {"bundled": True, "enabled": True, "name": "developer", "type": "builtin"},
+                "files": goose(OTHER),
+                "notes": goose(entry),
+                "remote": {"type": "streamable_http", "uri": "https://mcp.example/mcp", "enabled": True},
+            },
+        },
+        "librechat": {"version": "1.2.8", "endpoints": {"agents": {}}, "mcpServers": servers},
+        "continue": {"name": "x", "models": [], "mcpServers": [{"name": n} | e for n, e in servers.items()]},
+        "continue-older": {
+            "experimental": {
+                "modelContextProtocolServers": [
+                    {"name": n, "transport": {"type": "stdio"} | e} for n, e in servers.items()
+                ]
+            }
+        },
+        "codex": {"model": "x", "mcp_servers": servers, "profiles": {"y": {"model": "z"}}},
+        "amp": {"amp.mcpServers": servers},
+        "by-project": {"mcpServers": {"/srv/x": servers, "/srv/y": {}}},
+        "of-no-known-host": {"profiles": [{"name": "work", "tool-servers": servers}]},
+        "hooks-beside": {
+            "hooks": {"Stop": [{"hooks": [{"type": "command", "command": "memory-sidecar doctor"}]}]},
+            "statusLine": {"type": "command", "command": "memory-sidecar info"},
+            "mcpServers": servers,
+        },
     }
 
 
@@ -42,12 +103,15 @@ SIDECAR = {"command": "memory-sidecar", "args": ["serve"]}
 def test_the_sidecar_is_found_in_every_hosts_file(tmp_path: Path, shape: str) -> None:
     text = json.dumps(shapes(SIDECAR)[shape], indent=2)
     report = look(tmp_path, text)
+    if shape == "by-project":
+        assert "the entry '/srv/y'" in report.unaudited[0]  # an empty entry, for all that is known of it
+        report = replace(report, unaudited=(), seen={"listed server": 3})
     assert report.status == "leak"
     assert report.unaudited == ()
     (finding,) = report.findings
     assert (finding.surface, finding.name, finding.rule) == ("host-config", "notes", "listed")
     assert "memory-sidecar" in finding.evidence[0].text
-    assert finding.evidence[0].where.endswith("ervers.notes")  # the entry as the file has it
+    assert finding.evidence[0].where.endswith(".notes")  # the entry as the file has it
     assert finding.tool == "memory_list, memory_read, memory_write, memory_delete"  # what it would offer
     assert '"notes"' in text.splitlines()[finding.line - 1]
     assert report.seen == {"listed server": 3}
@@ -56,7 +120,76 @@ def test_the_sidecar_is_found_in_every_hosts_file(tmp_path: Path, shape: str) ->
 @pytest.mark.parametrize("shape", sorted(shapes(OTHER)))
 def test_a_file_without_it_is_clean(tmp_path: Path, shape: str) -> None:
     report = look(tmp_path, json.dumps(shapes(OTHER)[shape]))
-    assert (report.status, report.unaudited, report.findings) == ("clean", (), ())
+    assert report.findings == ()
+    assert shape == "by-project" or (report.status, report.unaudited) == ("clean", ())
+
+
+@pytest.mark.parametrize("shape", sorted(shapes(SIDECAR)))
+def test_the_same_in_yaml(tmp_path: Path, shape: str) -> None:
+    text = yaml.safe_dump(shapes(SIDECAR)[shape], sort_keys=False)
+    (finding,) = look(tmp_path, text, "config.yaml").findings
+    assert finding.name == "notes"
+    assert "notes" in text.splitlines()[finding.line - 1]
+
+
+ODD = (None, "", "a text", [], ["a", "list"], 0, 7, 1.5, True, {}, [[]], [None], {"command": None}, {"command": 7})
+
+
+@pytest.mark.parametrize("odd", ODD, ids=repr)
+@pytest.mark.parametrize("shape", sorted(shapes(SIDECAR)))
+def test_an_odd_entry_never_hides_the_others(tmp_path: Path, shape: str, odd: Any) -> None:
+    """Before them and behind, in every list of the file."""
+
+    def among(node: Any) -> Any:
+        if isinstance(node, list):
+            return [odd, *map(among, node), odd]
+        if not isinstance(node, dict) or "command" in node or "cmd" in node or "transport" in node:
+            return node
+        return {"odd": odd} | {key: among(value) for key, value in node.items()} | {"odd too": odd}
+
+    report = look(tmp_path, json.dumps(among(shapes(SIDECAR)[shape])))
+    assert "notes" in {f.name for f in report.findings}
+
+
+def test_what_is_set_elsewhere_is_unaudited(tmp_path: Path) -> None:
+    for entry in (
+        {"command": "${input:what}"},
+        {"command": "{env:SERVER}", "args": ["serve"]},
+        {"command": "${{ secrets.SERVER }}"},
+        {"command": "uvx", "args": ["${input:what}", "serve"]},
+        {"command": "npx", "args": ["-y", "$PACKAGE"]},
+    ):
+        report = look(tmp_path, json.dumps({"servers": {"n": entry}, "inputs": [{"id": "other", "default": "x"}]}))
+        assert "which is set elsewhere" in report.unaudited[0], entry
+        asked = [{"type": "promptString", "id": "what", "default": "memory-sidecar"}]
+        if "what" in str(entry):
+            assert look(tmp_path, json.dumps({"servers": {"n": entry}, "inputs": asked})).status == "leak"
+    passed_on = {"command": "npx", "args": ["-y", "server", "--key", "${input:key}"], "env": {"KEY": "${input:key}"}}
+    assert look(tmp_path, json.dumps({"servers": {"n": passed_on}})).status == "clean"
+
+
+def test_an_editors_extension_is_unaudited(tmp_path: Path) -> None:
+    for entry in ({"source": "extension", "enabled": True, "settings": {}}, {"settings": {"a": 1}}):
+        report = look(tmp_path, json.dumps({"context_servers": {"mcp-server-x": entry}}))
+        assert "is started by an extension" in report.unaudited[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("mcpServers:\n  a: {command: memory-sidecar}\n  a: {command: npx}\n", "the key 'a' twice"),
+        ("mcpServers: [\n", "cannot be read"),
+        ("mcpServers: !!python/object:os.system {}\n", "cannot be read"),
+        ("a: &a [x, x]\n" + "".join(f"{n}: [{', '.join(['*a'] * 9)}]\n" for n in range(120)), "more than 1000 aliases"),
+        ("a0: &a0 [x]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 30)), "parts"),
+        ("mcpServers: &a {b: *a}\n", "nested more than"),
+        ("mcpServers:\n", "holds no"),
+    ],
+)
+def test_yaml_that_cannot_be_understood(tmp_path: Path, text: str, said: str) -> None:
+    report = look(tmp_path, text, "config.yml")
+    assert report.status == ("clean" if said == "holds no" else "unaudited")
+    assert report.status == "clean" or said in report.unaudited[0], report.unaudited
 
 
 @pytest.mark.parametrize(
@@ -79,6 +212,22 @@ def test_a_file_without_it_is_clean(tmp_path: Path, shape: str) -> None:
         {"command": "%MS%", "env": {"MS": "memory-sidecar"}},
         {"command": "${MS:-memory-sidecar}"},
         {"command": "uvx", "args": ["memory-${PART}"], "env": {"PART": "sidecar"}},
+        {"command": "memory-sidecar", "url": "https://mcp.example/mcp"},
+        {"url": "https://mcp.example/mcp", "args": ["memory-sidecar"]},
+        {"url": "http://127.0.0.1:6277/stdio?command=memory-sidecar&args=serve"},
+        {"url": "stdio:memory-sidecar serve"},
+        {"command": "docker", "args": ["run", "-i", "--rm", "memory-sidecar:1.2"]},
+        {"command": "docker", "args": ["run", "-i", "registry.example:5000/team/memory-sidecar:latest", "serve"]},
+        {"command": "podman", "args": ["run", "registry.example/memory-sidecar@sha256:" + "0" * 64]},
+        {"image": "team/memory-sidecar:1@sha256:" + "0" * 64},
+        {"command": "uvx", "args": ["--from", "git+https://git.example/team/memory-sidecar.git@main", "x"]},
+        {"command": "uv", "args": ["run", "--with", "./memory_sidecar-1.0-py3-none-any.whl", "x"]},
+        {"type": "inline_python", "code": "import os\nos.execvp('memory-sidecar', ['x'])\n"},
+        {"type": "local", "command": ["{env:MS}", "serve"], "environment": {"MS": "memory-sidecar"}},
+        {"cmd": "memory-sidecar", "type": "stdio"},
+        {"transport": {"type": "stdio", "command": "memory-sidecar"}},
+        "memory-sidecar serve",
+        ["memory-sidecar", "serve"],
     ],
     ids=str,
 )
@@ -92,7 +241,9 @@ def test_the_sidecar_under_any_command_line(tmp_path: Path, entry: dict[str, Any
         {"command": "npx", "args": ["@modelcontextprotocol/server-memory"]},
         {"command": "tail", "args": ["-f", "/var/log/memory-sidecar.log"]},
         {"command": "memory-sidecar-exporter"},
-        {"command": "npx", "args": ["${WHAT}", "$A"], "env": {"A": "$A", "REPO": "me/memory-sidecar"}},
+        {"command": "docker", "args": ["run", "-v", "memory-sidecar:/data", "-v", "/srv/memory-sidecar:/notes", "x"]},
+        {"url": "https://mcp.example/memory-sidecar/docs"},
+        {"command": "node", "args": ["${WHAT}", "$A"], "env": {"A": "$A", "REPO": "me/memory-sidecar"}},
         {"command": "server", "args": ["--doc", "memory-sidecar.md"]},
     ],
     ids=str,

@@ -17,10 +17,10 @@ from tests.support.processes import drop_privileges
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-from memory_sidecar.backend.file import FileOptions, FileStore, open_file
-from memory_sidecar.store.contract import Store
+from memory_sidecar.backend.file import FileBackend, FileOptions, open_file
 from memory_sidecar.store.errors import StoreError
 from memory_sidecar.store.scope import Scope
+from memory_sidecar.store.store import Store
 from memory_sidecar.system import files
 from memory_sidecar.tools.catalog import Catalog
 
@@ -157,7 +157,7 @@ def too_long(directory: str, size: str) -> dict[str, str]:
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (int(size), int(size)))
     results = {}
-    store = FileStore(directory)
+    store = Store(FileBackend(directory))
     for name, write in (("create", store.create), ("update", store.update)):
         try:
             write("note" if name == "update" else "new", "words", "x" * 60_000)

@@ -1,28 +1,22 @@
-"""A store in memory that keeps every promise of the contract: the double that other tests use.
+"""A backend in memory that keeps every promise of the contract: the double that other tests use.
 
-It has the same validation and the same stored form as the real ones; what it lacks is durability.
+What it lacks is durability.
 """
 
 import hashlib
 import threading
 
-from memory_sidecar.store.contract import Entry, Info, Item
-from memory_sidecar.store.document import UNREADABLE, check_text, parse, parse_description, serialize
-from memory_sidecar.store.errors import (
-    KeyExistsError,
-    KeyNotFoundError,
-    StaleError,
-    UnavailableError,
-    UnreadableError,
-)
-from memory_sidecar.store.rules import check_capacity, validate_key, validate_write
-from memory_sidecar.store.scope import Scope
+from memory_sidecar.store.contract import ABSENT, ANYTHING, Expected, Info, Item, Stored
+from memory_sidecar.store.document import UNREADABLE, parse_description
+from memory_sidecar.store.errors import ConflictError, UnavailableError, UnreadableError
+from memory_sidecar.store.rules import check_capacity
+from memory_sidecar.store.store import Store
 
-__all__ = ["MemoryStore", "Shelf"]
+__all__ = ["MemoryBackend", "Shelf", "memory_store"]
 
 
 class Shelf:
-    """What several stores share: documents by key. `broken` makes it out of reach."""
+    """What several backends share: documents by key. `broken` makes it out of reach."""
 
     def __init__(self) -> None:
         self.documents: dict[str, bytes] = {}
@@ -35,12 +29,11 @@ class Shelf:
         return self.documents
 
 
-class MemoryStore:
-    """The `Store` over one shelf. With `guard`, an update replaces only what its scope has seen."""
+class MemoryBackend:
+    """The `Backend` over one shelf."""
 
-    def __init__(self, shelf: Shelf | None = None, *, guard: bool = False) -> None:
+    def __init__(self, shelf: Shelf | None = None) -> None:
         self.shelf = shelf if shelf is not None else Shelf()
-        self._guard = guard
 
     def info(self) -> Info:
         return Info("memory", "")
@@ -49,62 +42,37 @@ class MemoryStore:
         with self.shelf.lock:
             return [Item(key, _described(document)) for key, document in sorted(self.shelf.reach().items())]
 
-    def read(self, key: str, *, scope: Scope | None = None) -> Entry:
-        validate_key(key)
+    def get(self, key: str, *, after: str | None = None) -> Stored | None:  # noqa: ARG002 - nothing lags here
         with self.shelf.lock:
             document = self.shelf.reach().get(key)
-        if document is None:
-            if scope is not None and scope.revision(key) is not None:
-                scope.drop(key, "stale")
-            raise KeyNotFoundError
-        entry = parse(document)
-        if scope is not None:
-            scope.grant(key, _revision(document), "read")
-        return entry
+        return None if document is None else Stored(_revision(document), document)
 
-    def create(self, key: str, description: str, content: str, *, scope: Scope | None = None) -> None:
-        document = serialize(validate_write(key, description, content), content)
+    def put(self, key: str, document: bytes, expected: Expected) -> str:
         with self.shelf.lock:
             documents = self.shelf.reach()
-            if key in documents:
-                raise KeyExistsError("This key already holds a memory.")
-            check_capacity(len(documents))
-            documents[key] = document
-        if scope is not None:
-            scope.grant(key, _revision(document), "created")
-
-    def update(self, key: str, description: str, content: str, *, scope: Scope | None = None) -> None:
-        document = serialize(validate_write(key, description, content), content)
-        with self.shelf.lock:
-            documents = self.shelf.reach()
-            current = documents.get(key)
-            if current is not None:
-                check_text(current)
-            if self._guard:
-                held = scope.revision(key) if scope is not None else None
-                if held is None or current is None or _revision(current) != held:
-                    if scope is not None:
-                        scope.drop(key, "stale")
-                    raise StaleError("not_read" if held is None else "changed")
-            if current is None:
+            self._require(key, expected)
+            if key not in documents:
                 check_capacity(len(documents))
             documents[key] = document
-        if scope is not None:
-            scope.grant(key, _revision(document), "updated")
+        return _revision(document)
 
-    def delete(self, key: str, *, scope: Scope | None = None) -> bool:
-        validate_key(key)
+    def remove(self, key: str, expected: Expected) -> str | None:
         with self.shelf.lock:
-            documents = self.shelf.reach()
-            document = documents.get(key)
-            if document is not None:
-                check_text(document)
-                del documents[key]
-        if scope is not None and document is not None:
-            scope.drop(key, "deleted", _revision(document))
-        elif scope is not None and scope.revision(key) is not None:
-            scope.drop(key, "stale")
-        return document is not None
+            if key not in self.shelf.reach():
+                return None
+            self._require(key, expected)
+            return _revision(self.shelf.documents.pop(key))
+
+    def _require(self, key: str, expected: Expected) -> None:
+        document = self.shelf.documents.get(key)
+        found = ABSENT if document is None else _revision(document)
+        if expected not in (ANYTHING, found):
+            raise ConflictError(absent=document is None)
+
+
+def memory_store(shelf: Shelf | None = None, *, guard: bool = False) -> Store:
+    """A store over one shelf. With `guard`, an update replaces only what its scope has seen."""
+    return Store(MemoryBackend(shelf), guard=guard)
 
 
 def _described(document: bytes) -> str:

@@ -1,5 +1,8 @@
 """A raw driver of the wire: one sidecar process, frames by the line, nothing hidden.
 
+It speaks as either era of MCP does (`Sidecar.era`). What it returns is told in the older one's terms, so that one test
+holds both to the same outcome; every answer is held to the official SDK's models of its revision on the way.
+
 Waiting is always for an event (a frame, an exit, a state that can be looked at) with a deadline that only a hang
 reaches. The sidecar under test is the one in this source tree, whatever is installed.
 """
@@ -14,7 +17,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final, Literal
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 DEADLINE: Final = 30.0
@@ -28,6 +31,15 @@ OPEN: Final = "memory-sidecar/run/open"
 SUSPEND: Final = "memory-sidecar/run/suspend"
 FINISH: Final = "memory-sidecar/run/finish"
 LIST: Final = "memory-sidecar/run/list"
+
+LEGACY_VERSION: Final = "2025-11-25"
+MODERN_VERSION: Final = "2026-07-28"
+META: Final = "io.modelcontextprotocol/"
+SERVER_INFO: Final = f"{META}serverInfo"
+
+Era = Literal["legacy", "modern"]
+
+OWN_METHODS: Final = (OPEN, SUSPEND, FINISH, LIST)
 
 SERVE: Final = (sys.executable, "-P", "-m", "memory_sidecar", "serve")
 
@@ -79,6 +91,9 @@ def is_gone(pid: int) -> bool:
 class Sidecar:
     """One launched sidecar. Use it as a context manager; leaving kills what still runs."""
 
+    era: ClassVar[Era] = "legacy"
+    """How all of them speak. A fixture plays a test in both: see `both_eras`."""
+
     def __init__(
         self,
         base: Path | None = None,
@@ -117,6 +132,7 @@ class Sidecar:
         )
         self._received = bytearray()
         self._frames: list[Frame] = []
+        self._asked: dict[int | str, str] = {}
         self._next = 1
 
     def __enter__(self) -> "Sidecar":
@@ -152,15 +168,39 @@ class Sidecar:
 
     def send(self, *messages: Any) -> None:
         """Send all messages in one write."""
+        self._asked.update(
+            (message["id"], message["method"])
+            for message in messages
+            if isinstance(message, dict) and isinstance(message.get("id"), int | str) and "method" in message
+        )
         self.send_bytes(b"".join(json.dumps(message).encode() + b"\n" for message in messages))
 
     def message(self, method: str, params: Mapping[str, Any] | None = None) -> Frame:
         """A request with an id of its own, not sent yet."""
         number, self._next = self._next, self._next + 1
         message: Frame = {"jsonrpc": "2.0", "id": number, "method": method}
+        if self.era == "modern" and method != "initialize":
+            return self.modern(message, params or {})
         if params is not None:
             message["params"] = params
         return message
+
+    def modern(self, message: Frame, params: Mapping[str, Any], capabilities: Mapping[str, Any] | None = None) -> Frame:
+        """`message` with `params` as a request of MCP 2026-07-28: complete in itself, the ticket with it."""
+        mine = {"extensions": {EXTENSION: {"ticket": self.token}}} if capabilities is None else capabilities
+        meta = {
+            f"{META}protocolVersion": MODERN_VERSION,
+            f"{META}clientCapabilities": mine,
+            f"{META}clientInfo": {"name": "tests", "version": "1"},
+        }
+        return {**message, "params": {**params, "_meta": {**meta, **params.get("_meta", {})}}}
+
+    def pulse(self) -> None:
+        """Return when all that was sent before has been received."""
+        if self.era == "legacy":
+            assert self.request("ping") == {}
+        else:
+            assert self.request("tools/list")["tools"]
 
     def tool(self, name: str, arguments: Mapping[str, Any] | None = None, run: str | None = None) -> Frame:
         """A `tools/call` request, not sent yet."""
@@ -221,7 +261,29 @@ class Sidecar:
         del self._received[: end + 1]
         frame = json.loads(line)
         assert frame["jsonrpc"] == "2.0"
-        return frame  # type: ignore[no-any-return]
+        return self._checked(frame)
+
+    def _checked(self, frame: Frame) -> Frame:
+        """The answer, held to its revision's model, in the terms of the older era."""
+        from mcp_types.methods import validate_server_result  # slow to load, and not every user of this needs it
+
+        if "result" not in frame:
+            return frame
+        method = self._asked.get(frame["id"])
+        is_modern = "resultType" in frame["result"]
+        if method is not None:
+            assert is_modern == (self.era == "modern" and method != "initialize")
+            if method not in OWN_METHODS:
+                validate_server_result(method, MODERN_VERSION if is_modern else LEGACY_VERSION, frame["result"])
+        if not is_modern:
+            return frame
+        told = dict(frame["result"])
+        assert told.pop("resultType") == "complete"
+        if method in ("tools/list", "server/discover"):
+            assert (told.pop("ttlMs"), told.pop("cacheScope")) == (0, "private")
+        meta = dict(told.pop("_meta"))
+        assert meta.pop(SERVER_INFO)["name"] == "memory-sidecar"
+        return {**frame, "result": {**told, "_meta": meta} if meta else told}
 
     # --- requests and their results ------------------------------------------------------------------------------
 
@@ -255,6 +317,10 @@ class Sidecar:
         found = result(self.answer(message))
         self.notify("notifications/initialized")
         return found
+
+    def greet(self) -> Frame:
+        """Begin as a client of this era does: shake hands, or discover. Both results tell the instructions."""
+        return self.initialize() if self.era == "legacy" else self.request("server/discover")
 
     def call(self, name: str, arguments: Mapping[str, Any] | None = None, run: str | None = None) -> Frame:
         """Call a tool and return MCP's CallToolResult."""
@@ -305,10 +371,10 @@ def result(answer: Frame) -> Frame:
 
 
 def launched(base: Path, *arguments: str, **options: Any) -> Sidecar:
-    """A sidecar that has shaken hands."""
+    """A sidecar that serves: that has shaken hands, where the era has that."""
     sidecar = Sidecar(base, *arguments, **options)
     try:
-        sidecar.initialize()
+        sidecar.greet()
     except BaseException:
         sidecar.__exit__()
         raise

@@ -193,7 +193,7 @@ def _is_notification(line: str) -> bool:
 def _ends(request: str, answer: dict[str, Any]) -> bool:
     """Whether the process ends after this answer: the policy's refusal, and a start that failed."""
     code = answer.get("error", {}).get("code")
-    return code == -32021 or (code == -32000 and '"initialize"' in request)
+    return code == -32021 or (code == 1000 and '"initialize"' in request)
 
 
 def _walk(value: Any) -> Iterator[tuple[str, Any]]:

@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 
 from memory_sidecar.wire import codec
 from memory_sidecar.wire.codec import MAX_FRAME, Splitter, decode, encode
-from memory_sidecar.wire.messages import INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR, Invalid, Notification, Request
+from memory_sidecar.wire.codes import INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR
+from memory_sidecar.wire.messages import Invalid, Notification, Request
+from memory_sidecar.wire.outline import MAX_ID, Outline
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
@@ -26,12 +28,12 @@ envelopes = st.dictionaries(
 def test_frames_are_those_of_split_however_they_arrive(lines: list[bytes], data: st.DataObject) -> None:
     stream = b"".join(line + b"\n" for line in lines) + b"rest"
     splitter = Splitter()
-    found: list[bytes | None] = []
+    found: list[bytes | Outline] = []
     while stream:
         size = data.draw(st.integers(1, len(stream)))
         found += splitter.feed(stream[:size])
         stream = stream[size:]
-    assert found == lines
+    assert found == [line.removeprefix(b"\xef\xbb\xbf") if not number else line for number, line in enumerate(lines)]
 
 
 @given(st.lists(st.integers(0, 20), max_size=8), st.lists(st.integers(1, 9), min_size=1, max_size=5))
@@ -40,13 +42,14 @@ def test_only_the_frames_that_are_too_long_are_lost(sizes: list[int], chunks: li
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(codec, "MAX_FRAME", 10)
         splitter = Splitter()
-        found: list[bytes | None] = []
+        found: list[bytes | Outline] = []
         place = turn = 0
         while place < len(stream):
             step = chunks[turn % len(chunks)]
             found += splitter.feed(stream[place : place + step])
             place, turn = place + step, turn + 1
-    assert found == [b"x" * size if size <= 10 else None for size in sizes]
+    assert [frame for frame in found if isinstance(frame, bytes)] == [b"x" * size for size in sizes if size <= 10]
+    assert [isinstance(frame, Outline) for frame in found] == [size > 10 for size in sizes]
 
 
 @given(
@@ -111,7 +114,6 @@ def test_other_numbers_are_what_they_are() -> None:
 @pytest.mark.parametrize(
     ("frame", "message"),
     [
-        (None, Invalid(None, INVALID_REQUEST, f"the frame is longer than {MAX_FRAME} bytes; send less at a time")),
         (b"", None),
         (b" \r", None),
         (b"\xff", Invalid(None, PARSE_ERROR, "the frame is not JSON in UTF-8, one message a line")),
@@ -149,7 +151,7 @@ def test_other_numbers_are_what_they_are() -> None:
         (b'{"jsonrpc":"2.0","id":3,"method":"m","params":[]}', Invalid(3, INVALID_PARAMS, "params is an object")),
     ],
 )
-def test_what_a_frame_says(frame: bytes | None, message: object) -> None:
+def test_what_a_frame_says(frame: bytes, message: object) -> None:
     found = decode(frame)
     assert found == message
     assert type(found) is type(message)
@@ -180,4 +182,70 @@ def test_the_limit_is_one_mebibyte() -> None:
     assert MAX_FRAME == 1024 * 1024
     splitter = Splitter()
     assert list(splitter.feed(b"x" * MAX_FRAME + b"\n")) == [b"x" * MAX_FRAME]
-    assert list(splitter.feed(b"x" * (MAX_FRAME + 1) + b"\n")) == [None]
+    (frame,) = splitter.feed(b"x" * (MAX_FRAME + 1) + b"\n")
+    assert isinstance(frame, Outline)
+
+
+ORDERS = [
+    b'{"id":%s,"jsonrpc":"2.0","method":"tools/call","params":{"id":9,"x":["%s"],"y":{}}}',
+    b'{"jsonrpc":"2.0","method":"tools/call","params":{"x":"%s","id":9},"id":%s}',
+    b'{"method":"m","params":{"x":"\\\\%s\\"id\\":3"} , "id" : %s , "jsonrpc":"2.0"}',
+]
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("known", [7, -1, "a", 'x"\\', "\u043a\u043b\u044e\u0447", ""])
+@pytest.mark.parametrize("step", [1, 7, 1 << 16])
+def test_a_frame_that_is_too_long_is_answered_under_its_id_wherever_that_stands(
+    order: bytes, known: str | int, step: int
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(codec, "MAX_FRAME", 64)
+        token, text = json.dumps(known).encode(), b'{[\\"' * 100
+        frame = order % ((token, text) if order is ORDERS[0] else (text, token))
+        splitter = Splitter()
+        found = [part for at in range(0, len(frame), step) for part in splitter.feed(frame[at : at + step])]
+        found += splitter.feed(b"\n")
+        (outline,) = found
+        assert isinstance(outline, Outline)
+        answer = decode(outline)
+        assert isinstance(answer, Invalid)
+        assert (answer.id, answer.code) == (known, INVALID_REQUEST)
+
+
+@pytest.mark.parametrize(
+    ("message", "answered"),
+    [
+        ({"method": "notifications/cancelled", "params": {"x": "x" * 100}}, False),
+        ({"id": 1, "result": {"x": "x" * 100}}, False),
+        ({"id": 1, "error": {"x": "x" * 100}}, False),
+        ({"id": None, "method": "m", "x": "x" * 100}, True),
+        ({"id": "y" * (MAX_ID + 1), "method": "m"}, True),
+        ([{"id": 1, "method": "m", "x": "x" * 100}], True),
+    ],
+)
+def test_a_long_frame_that_nobody_waits_for_is_left_and_one_without_a_usable_id_is_answered_without(
+    message: object, answered: bool
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(codec, "MAX_FRAME", 64)
+        (frame,) = Splitter().feed(json.dumps(message).encode() + b"\n")
+        found = decode(frame)
+        assert (found is not None) == answered
+        assert found is None or (isinstance(found, Invalid) and found.id is None)
+
+
+def test_of_a_long_frame_little_is_kept() -> None:
+    outline = Outline()
+    for name in range(1000):
+        outline.feed(b'%s"name%d":"%s"' % (b"," if name else b"{", name, b"x" * 10_000))
+    assert sum(len(value) for value in vars(outline).values() if isinstance(value, bytes)) < 3 * MAX_ID
+    assert outline._members == {}
+
+
+@pytest.mark.parametrize("step", [1, 2, 3, 100])
+def test_a_byte_order_mark_is_left_out_before_the_first_frame_alone(step: int) -> None:
+    stream = b"\xef\xbb\xbf{}\n\xef\xbb\xbf{}\n"
+    splitter = Splitter()
+    found = [frame for at in range(0, len(stream), step) for frame in splitter.feed(stream[at : at + step])]
+    assert found == [b"{}", b"\xef\xbb\xbf{}"]

@@ -5,7 +5,7 @@ import os
 import stat
 from typing import Any, Final
 
-__all__ = ["ambiguous", "line_of", "read_text", "told"]
+__all__ = ["ambiguous", "line_of", "read_text", "told", "told_twice"]
 
 _MAX_FILE: Final = 8 * 1024 * 1024
 
@@ -45,9 +45,12 @@ def ambiguous(text: str | bytes) -> str | None:
         json.loads(text, object_pairs_hook=pairs)
     except (ValueError, RecursionError):
         return None
-    return (
-        f"it gives the key {twice[0][:80]!r} twice in one object, and readers differ in which counts" if twice else None
-    )
+    return told_twice(twice[0]) if twice else None
+
+
+def told_twice(key: str) -> str:
+    """That a key stands twice, in words."""
+    return f"it gives the key {key[:80]!r} twice in one object, and readers differ in which counts"
 
 
 def told(error: BaseException) -> str:

@@ -6,6 +6,7 @@ from typing import Any, Final, NamedTuple
 from ..config import Config
 from ..options import OptionsError, decode_options, suggestion
 from ..store.errors import KeyNotFoundError, UnreadableError
+from ..store.store import Store
 from ..system import files
 from .opened import BackendError, Opened
 
@@ -150,7 +151,7 @@ def _describe_jetstream(config: Config, identity: str | None, _base: str | None)
 def _check_file(config: Config, identity: str, base: str | None) -> tuple[dict[str, Any], list[str]]:
     import os
 
-    from .file import FileOptions, FileStore, resolve_directory
+    from .file import FileBackend, FileOptions, resolve_directory
 
     options = decode_options(FileOptions, config.memory.options, "harness.memory.options")
     directory = resolve_directory(options, identity, base)
@@ -159,7 +160,7 @@ def _check_file(config: Config, identity: str, base: str | None) -> tuple[dict[s
     if not os.path.isdir(directory) or not files.is_permitted(directory, change=not config.memory.read_only):
         what = "read" if config.memory.read_only else "read and write"
         return {}, [f"{directory} is not a directory that this user can {what}; mend that, or set directory"]
-    store = FileStore(directory)
+    store = Store(FileBackend(directory))
     items = store.list()
     unreadable = 0
     for item in items:

@@ -1,7 +1,7 @@
 """Notes as markdown files, one `<key>.md` each, in a directory that people may read and edit too.
 
-Methods are `async` as the contract wants, and block their thread while the disk works: the sidecar gives every
-run a thread of its own. What isn't a regular file with a legal name is invisible here and never touched.
+Calls block their thread while the disk works: the sidecar gives every run a thread of its own. What isn't a regular
+file with a legal name is invisible here and never touched.
 """
 
 import errno
@@ -13,24 +13,16 @@ from contextlib import contextmanager
 from typing import Final, NamedTuple
 
 from ..remedy import RemedyError
-from ..store.contract import Entry, Info, Item
-from ..store.document import HEADER_BYTES, UNREADABLE, check_text, parse, parse_description, serialize
-from ..store.errors import (
-    KeyExistsError,
-    KeyNotFoundError,
-    OutcomeUnknownError,
-    StaleError,
-    StoreError,
-    UnavailableError,
-    UnreadableError,
-)
-from ..store.rules import MAX_ENTRIES, MAX_ENTRY_BYTES, check_capacity, is_key, validate_key, validate_write
-from ..store.scope import Scope
+from ..store.contract import ABSENT, ANYTHING, Expected, Info, Item, Stored
+from ..store.document import HEADER_BYTES, UNREADABLE, parse, parse_description
+from ..store.errors import ConflictError, OutcomeUnknownError, StoreError, UnavailableError, UnreadableError
+from ..store.rules import MAX_ENTRIES, MAX_READ_BYTES, check_capacity, is_key
+from ..store.store import Store
 from ..system import files
 from ..system.digest import digest
 from .opened import BackendError, Opened
 
-__all__ = ["FileOptions", "FileStore", "open_file", "resolve_directory"]
+__all__ = ["FileBackend", "FileOptions", "open_file", "resolve_directory"]
 
 _SUFFIX: Final = ".md"
 
@@ -98,19 +90,18 @@ def open_file(options: FileOptions, identity: str, base: str | None, *, read_onl
         ) from error
     resolved = os.path.realpath(directory)
     fingerprint = "file:" + digest(os.fsencode(resolved))
-    return Opened(FileStore(directory, guard=options.require_read_before_update), fingerprint)
+    return Opened(Store(FileBackend(directory), guard=options.require_read_before_update), fingerprint)
 
 
-class FileStore:
-    """The `Store` over one directory. Independent processes may share it.
+class FileBackend:
+    """A `Backend` over one directory. Independent processes may share it.
 
-    With `guard`, an update replaces only what the run's scope has seen; a revision is a digest of the stored
-    bytes, so that a person's edit in between is noticed too.
+    A revision is a digest of the stored bytes, so that a person's edit is another revision too, and an edit that is
+    taken back is none.
     """
 
-    def __init__(self, directory: str, *, guard: bool = False) -> None:
+    def __init__(self, directory: str) -> None:
         self._path = directory
-        self._guard = guard
         self._seen: dict[str, tuple[_Stamp, str]] = {}
 
     def info(self) -> Info:
@@ -157,84 +148,60 @@ class FileStore:
             description = parse_description(os.read(descriptor, HEADER_BYTES), status.st_size)
             if description is None:
                 os.lseek(descriptor, 0, os.SEEK_SET)
-                description = parse(files.read_up_to(descriptor, MAX_ENTRY_BYTES + 1)).description
+                description = parse(files.read_up_to(descriptor, MAX_READ_BYTES + 1)).description
         finally:
             files.close(descriptor)
         if abs(now - status.st_ctime_ns) > _SETTLED_NS and abs(now - status.st_mtime_ns) > _SETTLED_NS:
             seen[name] = (_stamp(status), description)
         return description
 
-    def read(self, key: str, *, scope: Scope | None = None) -> Entry:
-        validate_key(key)
+    def get(self, key: str, *, after: str | None = None) -> Stored | None:  # noqa: ARG002 - nothing lags here
         with self._directory() as directory:
             document = _stored(directory, key + _SUFFIX)
-        if document is None:
-            if scope is not None and scope.revision(key) is not None:
-                scope.drop(key, "stale")
-            raise KeyNotFoundError
-        entry = parse(document)
-        if scope is not None:
-            scope.grant(key, _revision(document), "read")
-        return entry
+            if document is None:
+                if _is_occupied(directory, key + _SUFFIX):
+                    raise _occupied()
+                return None
+        return Stored(_revision(document), document)
 
-    def create(self, key: str, description: str, content: str, *, scope: Scope | None = None) -> None:
-        document = serialize(validate_write(key, description, content), content)
-        name = key + _SUFFIX
+    def put(self, key: str, document: bytes, expected: Expected) -> str:
+        name, revision = key + _SUFFIX, _revision(document)
         with self._directory() as directory:
-            # Looked at before staging too, so that the common refusal costs no fsync.
-            self._require_free(directory, name)
+            # Looked at before staging too, so that a refusal costs no fsync.
+            _require(directory, name, expected)
+            # The lock keeps our own sidecars apart. What else writes here takes none.
             with files.staged(directory, document) as stage, files.locked(directory):
-                self._require_free(directory, name)
-                _check_room(directory)
-                try:
-                    files.publish_new(directory, stage, name)
-                except FileExistsError:
-                    raise _taken(directory, name) from None
-            self._make_durable(directory, key, scope, document)
-        if scope is not None:
-            scope.grant(key, _revision(document), "created")
-
-    def update(self, key: str, description: str, content: str, *, scope: Scope | None = None) -> None:
-        document = serialize(validate_write(key, description, content), content)
-        name = key + _SUFFIX
-        with self._directory() as directory:
-            self._require_authority(directory, key, scope)
-            with files.staged(directory, document) as stage, files.locked(directory):
-                if not self._require_authority(directory, key, scope):
+                if not _require(directory, name, expected):
                     _check_room(directory)
-                files.publish_over(directory, stage, name)
-            self._make_durable(directory, key, scope, document)
-        if scope is not None:
-            scope.grant(key, _revision(document), "updated")
+                if expected is ABSENT:
+                    try:
+                        files.publish_new(directory, stage, name)
+                    except FileExistsError:
+                        raise _taken(directory, name) from None
+                else:
+                    files.publish_over(directory, stage, name)
+            # From here on the document is visible: a failure leaves its outcome open.
+            _make_durable(directory, revision)
+        return revision
 
-    def delete(self, key: str, *, scope: Scope | None = None) -> bool:
-        validate_key(key)
+    def remove(self, key: str, expected: Expected) -> str | None:
         name = key + _SUFFIX
         with self._directory() as directory:
             with files.locked(directory):
-                document = _readable(directory, name)
-                if document is not None:
+                document = _stored(directory, name)
+                if document is None:
+                    if _is_occupied(directory, name):
+                        raise _occupied()
+                    return None
+                revision = _revision(document)
+                if expected not in (ANYTHING, revision):
+                    raise ConflictError(absent=False)
+                try:
                     os.unlink(name, dir_fd=directory)
-            if document is not None:
-                self._make_durable(directory, key, scope, document)
-        if scope is not None and document is not None:
-            scope.drop(key, "deleted", _revision(document))
-        elif scope is not None and scope.revision(key) is not None:
-            scope.drop(key, "stale")
-        return document is not None
-
-    def delete_revision(self, key: str, revision: str) -> bool:
-        validate_key(key)
-        name = key + _SUFFIX
-        with self._directory() as directory:
-            with files.locked(directory):
-                document = _readable(directory, name)
-                same = document is not None and _revision(document) == revision
-                if same:
-                    os.unlink(name, dir_fd=directory)
-            if same:
-                self._make_durable(directory, key, None, b"")
-        return same
+                except FileNotFoundError:
+                    return None  # somebody who takes no lock was faster
+            _make_durable(directory, revision)
+        return revision
 
     @contextmanager
     def _directory(self) -> Iterator[int]:
@@ -252,35 +219,6 @@ class FileStore:
         if error.errno == errno.EACCES and files.is_permitted(self._path):
             return _REPLACED
         return _EXPLANATIONS.get(error.errno or 0, _UNEXPLAINED)
-
-    @staticmethod
-    def _require_free(directory: int, name: str) -> None:
-        try:
-            os.stat(name, dir_fd=directory, follow_symlinks=False)
-        except FileNotFoundError:
-            return
-        raise _taken(directory, name)
-
-    def _require_authority(self, directory: int, key: str, scope: Scope | None) -> bool:
-        """Whether the key holds a note that may be replaced; False if it holds nothing and may be written."""
-        current = _readable(directory, key + _SUFFIX)
-        if self._guard:
-            held = scope.revision(key) if scope is not None else None
-            if held is None or current is None or _revision(current) != held:
-                if scope is not None:
-                    scope.drop(key, "stale")
-                raise StaleError("not_read" if held is None else "changed")
-        return current is not None
-
-    @staticmethod
-    def _make_durable(directory: int, key: str, scope: Scope | None, document: bytes) -> None:
-        """Flush the directory. `document` came or went visibly already, so a failure leaves the outcome open."""
-        try:
-            files.flush(directory)
-        except OSError as error:
-            if scope is not None:
-                scope.drop(key, "unknown", _revision(document))
-            raise OutcomeUnknownError from error
 
 
 _Stamp = tuple[int, int, int, int]
@@ -318,37 +256,63 @@ def _stored(directory: int, name: str) -> bytes | None:
     if descriptor is None:
         return None
     try:
-        return files.read_up_to(descriptor, MAX_ENTRY_BYTES + 1)
+        return files.read_up_to(descriptor, MAX_READ_BYTES + 1)
     finally:
         files.close(descriptor)
 
 
-def _readable(directory: int, name: str) -> bytes | None:
-    """The document that a change would replace: None if there is none.
+def _require(directory: int, name: str, expected: Expected) -> bool:
+    """Whether something is stored under `name`, which then is `expected`.
 
     Raises:
-        UnreadableError: what has the name is not a readable note. No call destroys such a thing.
+        ConflictError: what is there is not `expected`.
+        UnreadableError: what has the name is no note, or may not be read.
     """
+    if expected is ABSENT:
+        try:
+            os.stat(name, dir_fd=directory, follow_symlinks=False)
+        except FileNotFoundError:
+            return False
+        raise _taken(directory, name)
     document = _stored(directory, name)
-    if document is not None:
-        check_text(document)
-        return document
+    if document is None:
+        if _is_occupied(directory, name):
+            raise _occupied()
+        if expected is not ANYTHING:
+            raise ConflictError(absent=True)
+        return False
+    if expected not in (ANYTHING, _revision(document)):
+        raise ConflictError(absent=False)
+    return True
+
+
+def _is_occupied(directory: int, name: str) -> bool:
+    """Whether something that is no regular file has the name."""
     try:
         status = os.stat(name, dir_fd=directory, follow_symlinks=False)
     except FileNotFoundError:
-        return None
-    # A regular file now, though not a moment ago: someone just made it.
-    raise _occupied() if not stat.S_ISREG(status.st_mode) else StaleError("changed")
+        return False
+    return not stat.S_ISREG(status.st_mode)
+
+
+def _make_durable(directory: int, revision: str) -> None:
+    """Flush the directory, in which the document of that revision visibly came or went.
+
+    Raises:
+        OutcomeUnknownError: that failed, so a power cut may still undo it.
+    """
+    try:
+        files.flush(directory)
+    except OSError as error:
+        raise OutcomeUnknownError(revision) from error
 
 
 def _taken(directory: int, name: str) -> StoreError:
     try:
         status = os.stat(name, dir_fd=directory, follow_symlinks=False)
     except FileNotFoundError:
-        return KeyExistsError("This key held a memory a moment ago. Try again.")
-    if stat.S_ISREG(status.st_mode):
-        return KeyExistsError("This key already holds a memory.")
-    return _occupied()
+        return ConflictError(absent=True)
+    return ConflictError(absent=False) if stat.S_ISREG(status.st_mode) else _occupied()
 
 
 def _occupied() -> UnreadableError:

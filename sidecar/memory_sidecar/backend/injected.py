@@ -10,7 +10,7 @@ import json
 from typing import NamedTuple
 
 from ..config import Config
-from ..store.contract import Store
+from ..store.store import Store
 from ..system.digest import digest
 from .choose import Running
 from .opened import BackendError, Opened

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from ..remedy import RemedyError
-from ..store.contract import Store
+from ..store.store import Store
 
 __all__ = ["BackendError", "Opened"]
 

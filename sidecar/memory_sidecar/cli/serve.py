@@ -22,15 +22,16 @@ from ..exits import EX_USAGE, StartError
 from ..observe import log
 from ..system.inherited import put_right
 from ..version import __version__
-from ..wire.serve import Service, serve
+from ..wire.serve import serve
 from ..wire.stdio import PARENT_VARIABLE, NotPrivateError, claim, watch_parent
-from ..wire.ticket import TICKET_VARIABLE, WHO_MAY_START, TicketError, take_ticket
+from ..wire.ticket import TICKET_VARIABLE, WHO_MAY_START, TicketError, open_ticket
 from .shared.places import PLACES, add_options, places
 
 if TYPE_CHECKING:
     import argparse
 
     from ..backend.injected import Injected
+    from ..wire.service import Service
 
 __all__ = ["configure", "quick", "run", "serve_harness"]
 
@@ -87,18 +88,18 @@ def serve_harness(options: Mapping[str, str | None], injected: Injected | None =
     parent = watch_parent(os.environ.pop(PARENT_VARIABLE, ""))  # early: of one that dies before, only its word tells
     refused = _configure_log(options)
     try:
-        token = take_ticket(path)
+        ticket = open_ticket(path)
     except TicketError as error:
         log.warning("the launch ticket cannot be used; every client will be refused", reason=error)
         return serve(source, sink, parent, None, _locked(StartError("the launch ticket cannot be used")))
     if refused is not None:
-        return serve(source, sink, parent, token, _locked(refused))
+        return serve(source, sink, parent, ticket, _locked(refused))
     try:
         service = prepare(places(options), injected).start()
     except StartError as error:
-        return serve(source, sink, parent, token, _locked(error))
+        return serve(source, sink, parent, ticket, _locked(error))
     _tell_start(service)
-    return serve(source, sink, parent, token, service)
+    return serve(source, sink, parent, ticket, service)
 
 
 def _configure_log(options: Mapping[str, str | None]) -> StartError | None:

@@ -29,7 +29,7 @@ from .steps import Steps, Wait, answer
 
 __all__ = ["Ending", "Launched", "OpenRun", "Resume"]
 
-_REFUSED: Final = -32000
+_REFUSED: Final = 1000
 _INVALID_PARAMS: Final = -32602
 _RUN: Final = "memory-sidecar/run"
 _UNSAVED: Final = "memory-sidecar/unsaved"

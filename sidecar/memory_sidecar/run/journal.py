@@ -336,6 +336,14 @@ class Journal:
                 files.flush(directory)
             self._name_flushed = True
 
+    def remove(self) -> None:
+        """Remove the file, if it is still the one under its name, and let go of it."""
+        if self._descriptor is not None:
+            with suppress(OSError):
+                if os.path.samestat(os.fstat(self._descriptor), os.lstat(self._path)):
+                    os.unlink(self._path)
+        self.close()
+
     def close(self) -> None:
         """Let go of the file and its lock. What waits is lost."""
         if self._descriptor is not None:

@@ -6,8 +6,8 @@ Serve the call, journal what it did to the scope, and only then let the reply go
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
-from ..store.contract import Store
 from ..store.scope import Scope
+from ..store.store import Store
 from ..tools.catalog import Catalog
 from ..tools.index import instructions
 from ..tools.tool import Outcome
@@ -17,6 +17,7 @@ from .records import Reason, Record
 
 if TYPE_CHECKING:
     from ..observe.telemetry import Served
+    from .replay import Replayed
 
 __all__ = ["Answer", "HandedScope", "Resume", "Run", "RunRefusedError", "Setting"]
 
@@ -63,7 +64,10 @@ class Run:
         self._setting = setting
         self._scope = Scope()
         self._before: list[Record] | None = []
-        """What there is to tell before the journal exists; None once it does."""
+        """What there is to tell before the run has begun; None once it has."""
+        self._found: Replayed | None = None
+        self._is_named = False
+        """Whether a harness or an operator chose the id: then its journal must be usable."""
         self._journal = Journal(
             setting.journal_dir,
             run,
@@ -78,7 +82,7 @@ class Run:
         )
 
     def open(self, resume: Resume = "auto", handed: HandedScope | None = None) -> None:
-        """Resume the run if its journal exists, else start it. `unsaved` then tells whether that is on disk.
+        """Find and lock the run's journal, if it exists, and take up its scope. Nothing is written before `begin`.
 
         A scope handed in is the newest and wins, unless it belongs to another store: revisions mean nothing
         there. For the same reason a journal of another store yields an empty scope.
@@ -94,12 +98,35 @@ class Run:
             raise
 
     def begin(self) -> None:
-        """Start a run whose id was made up just now: there is nothing to resume, so nothing to refuse.
+        """Write that the run goes on, or that it is there. `unsaved` then tells whether that is on disk.
 
-        Where no journal can be written memory works all the same, and `unsaved` tells.
+        Without `open` before, the id was made up just now: there is nothing to resume, so nothing to refuse, and where
+        no journal can be written memory works all the same.
+
+        Raises:
+            JournalError: `open` was called, and the journal cannot be made.
         """
-        before, self._before = self._before, None
-        self._journal.append(before or [])
+        before, self._before = self._before or [], None
+        if self._found is not None:
+            here = self._setting.fingerprint
+            again = records.resumed(tools=self._setting.catalog.names, store=here, lockdown=self._setting.lockdown)
+            self._journal.append([again, self._snapshot()], durable=True)
+        elif self._is_named:
+            try:
+                self._journal.start([self._snapshot()] if self._scope.snapshot() else [])
+            except BaseException:
+                self._journal.close()
+                raise
+        if before or (self._found is None and not self._is_named):
+            self._journal.append(before)
+
+    def close(self) -> None:
+        """Let go of a run that was opened and has not begun: it stays as it was found."""
+        self._journal.close()
+
+    def discard(self) -> None:
+        """Take back a new run that has begun and that nobody knows of: it leaves no journal."""
+        self._journal.remove()
 
     def _open(self, resume: Resume, handed: HandedScope | None) -> None:
         found = self._journal.open()
@@ -114,13 +141,8 @@ class Run:
         if handed is not None and handed.store == here:
             keys = handed.keys
         self._scope = Scope(keys)
+        self._found, self._is_named = found, True
         self.resumed = found is not None or handed is not None
-        if found is not None:
-            again = records.resumed(tools=self._setting.catalog.names, store=here, lockdown=self._setting.lockdown)
-            self._journal.append([again, self._snapshot()], durable=True)
-        else:
-            self._journal.start([self._snapshot()] if keys else [])
-        self._before = None
 
     def instructions(self, served: "Served | None" = None) -> str:
         """The system text: the note, and the index unless the operator turned it off. Grants no authority.
@@ -186,9 +208,9 @@ class Run:
     def _store(self, served: "Served | None") -> Store:
         if served is None:
             return self._setting.store
-        from ..store.traced import TracedStore  # only where telemetry is on
+        from ..store.traced import watch  # only where telemetry is on
 
-        return TracedStore(self._setting.store, served)
+        return self._setting.store.watched(watch(served))
 
     def _record(self, changes: list[Record]) -> None:
         if self._before is not None:

@@ -1,21 +1,31 @@
-"""What a store is: six methods and no close. A backend borrows its connection and never closes it.
+"""What a backend is: compare and swap over documents, five methods. `store.Store` does the rest, once for all of them.
 
-Obligations that hold for every method of every backend:
+A backend keeps documents by key and knows nothing of runs, authority, descriptions' rules or refusals' wording. The
+contract's suite (`memory_sidecar.testing`) checks each sentence below on real entries. What holds for every method:
 
-- it validates the key (`rules`) before it touches the store, and raises only `StoreError` and its kinds;
-- it is safe to call from several threads and from several independent processes sharing one backing store;
-- a change is whole or absent, and an acknowledged change stays: it is durable when the method returns, as far
-  as the backing store can promise;
-- cancelling or killing a call leaves the old value or the new one;
-- `scope` is the calling run's record. None is valid and authorises no overwrite. It is passed on each call,
-  never kept, so that one store serves many runs.
+*Order.* All changes of one key, by whatever process, have one order, and `get` sees the newest change that was
+    acknowledged before it was called, by anyone. A lagging replica or a cache of its own is no such place.
+*Atomicity.* A change is whole or absent. That what is there is what was expected, that there is room, and the change
+    itself are one step: nothing can come between, no matter how many threads and processes share the backing store.
+*Acknowledgement.* When `put` or `remove` returns, the change is visible to every other reader, and as durable as the
+    backing store can make it. Before that, or when the method raises, it isn't promised.
+*Unknown outcomes.* A change that was visible or under way when its confirmation failed raises `OutcomeUnknownError`,
+    never another error and never success. A write of the caller's own is never taken for somebody else's: sent again
+    after a lost confirmation, it is acknowledged or unknown, and no `ConflictError`.
+*Threads.* Any thread may call any method at any time, from when the backend was opened until it is closed.
+*Interruption.* An exception that comes from outside (Ctrl-C), a killed thread or a killed process leave the old
+    document or the new one, and no lock that outlives the process.
+*Errors.* Only `StoreError` and its kinds leave a backend, each with a text that a model may read: no path, no
+    credential, no traceback; the cause is chained. Anything else is a fault of the backend, told as "The memory store
+    failed". `UnavailableError`: surely nothing was changed.
+*Keys and documents* are legal when they come here (`rules`); nothing else may be stored under the store's own root by
+    its name alone. What others put there and isn't a document under a legal key is invisible, and never destroyed.
 """
 
-from typing import NamedTuple, Protocol
+from enum import Enum
+from typing import Final, Literal, NamedTuple, Protocol
 
-from .scope import Scope
-
-__all__ = ["Entry", "Info", "Item", "Removing", "Store"]
+__all__ = ["ABSENT", "ANYTHING", "Backend", "Entry", "Expected", "Info", "Item", "Stored"]
 
 
 class Info(NamedTuple):
@@ -49,88 +59,88 @@ class Entry(NamedTuple):
     header: str = ""
 
 
-class Store(Protocol):
-    """A key/value store of notes. See the module's text for what holds for every method."""
+class Stored(NamedTuple):
+    """A document as it is stored, and the revision that names this state of its key.
+
+    A revision is an opaque text of at most 200 printable ASCII characters. Two different documents that a key held one
+    after the other never have the same one, and every process reads the same one for the same state.
+    """
+
+    revision: str
+    document: bytes
+
+
+class _Expectation(Enum):
+    ABSENT = "absent"
+    ANYTHING = "anything"
+
+
+ABSENT: Final = _Expectation.ABSENT
+"""The key is to hold nothing."""
+ANYTHING: Final = _Expectation.ANYTHING
+"""Whatever the key holds, or nothing."""
+
+Expected = str | Literal[_Expectation.ABSENT, _Expectation.ANYTHING]
+"""A revision, `ABSENT` or `ANYTHING`: what must be there for a change to be made."""
+
+
+class Backend(Protocol):
+    """Documents by key. See the module's text for what holds for every method."""
 
     def info(self) -> Info:
         """The backend's name and location. Never fails, never does I/O."""
         ...
 
     def list(self) -> list[Item]:
-        """Every entry, sorted by key; complete, or an error. Grants no authority.
+        """Every document's key and description, sorted by key; complete, or an error. Bodies are not read.
 
-        An entry that exists but cannot be read is listed with the description `(unreadable)` and hides
-        no other. Bodies are not read.
+        What stands under a legal key and cannot be read is listed with the description `document.UNREADABLE`, and hides
+        no other. `document.parse_description` tells the description from a document's beginning. A document that is
+        there from before the call until after it is in the listing, whatever else happens meanwhile.
 
         Raises:
             UnavailableError: the store cannot be reached or read now.
         """
         ...
 
-    def read(self, key: str, *, scope: Scope | None = None) -> Entry:
-        """The entry under `key`. Records its revision in `scope`: the only way to earn authority by looking.
+    def get(self, key: str, *, after: str | None = None) -> Stored | None:
+        """The newest document under `key`, from the place where changes are decided; None if there is none.
+
+        `after` is a revision that the caller has for the key. A place that can lag behind what it acknowledged (a
+        leader elected a moment ago) must not answer from before it; any other backend ignores it.
+
+        It does not judge the document. One larger than `rules.MAX_READ_BYTES` may be cut right after that many bytes.
 
         Raises:
-            InvalidError: the key is not legal.
-            KeyNotFoundError: nothing is stored under it; `scope` forgets the key.
-            UnreadableError: something is, but it is not a readable note.
+            UnreadableError: something is there that cannot be read: no permission, a damaged disk, or no document at
+                all but something else that has the key's name.
             UnavailableError: the store cannot be reached or read now.
         """
         ...
 
-    def create(self, key: str, description: str, content: str, *, scope: Scope | None = None) -> None:
-        """Store a new entry. Of any number of concurrent creates of one key, one succeeds.
+    def put(self, key: str, document: bytes, expected: Expected) -> str:
+        """Store `document`, at most `rules.MAX_ENTRY_BYTES`, if the key is at `expected`. Returns its revision.
 
-        Grants authority over the key: the caller just wrote that value.
+        A key that holds nothing is filled only while fewer than `rules.MAX_ENTRIES` documents are stored; replacing one
+        is always within capacity. Of any number of calls at once that expect the same state, one succeeds.
 
         Raises:
-            InvalidError: a part is not legal.
-            KeyExistsError: the key already holds an entry; it is unchanged.
-            StoreFullError: `rules.MAX_ENTRIES` are stored.
+            ConflictError: the key is not at `expected`; nothing was stored.
+            StoreFullError: there is no room; nothing was stored. A conflict is told first.
+            UnreadableError: something that is no document has the key's name; it is left as it is.
             UnavailableError: nothing was stored.
-            OutcomeUnknownError: the entry may or may not be stored; `scope` forgets the key, for that reason.
+            OutcomeUnknownError: it may be stored; then under the error's `revision`, where that is known.
         """
         ...
 
-    def update(self, key: str, description: str, content: str, *, scope: Scope | None = None) -> None:
-        """Replace what `key` holds. Grants authority over the new value.
-
-        Where the backend requires read before update, it replaces only the very revision that `scope`
-        holds (compare and swap). Elsewhere it also writes a key that holds nothing yet, within capacity.
+    def remove(self, key: str, expected: str | Literal[_Expectation.ANYTHING]) -> str | None:
+        """Remove the document under `key` if it is at `expected`. Returns the revision that this call removed, or None
+        if the key holds nothing: of any number of calls at once, one gets the revision.
 
         Raises:
-            InvalidError: a part is not legal.
-            StaleError: read before update is required and `scope` has no revision of the key (`not_read`)
-                or an old one (`changed`); nothing was written and `scope` forgets the key.
-            StoreFullError: the key holds nothing and the store is full.
-            UnreadableError: what is stored is not a readable note; it is left as it is.
-            UnavailableError: nothing was stored.
-            OutcomeUnknownError: the new value may or may not be stored; `scope` forgets the key.
-        """
-        ...
-
-    def delete(self, key: str, *, scope: Scope | None = None) -> bool:
-        """Remove the entry. True exactly when this call removed one, whose revision `scope` then records; it
-        forgets the key either way.
-
-        Raises:
-            InvalidError: the key is not legal.
-            UnreadableError: what is stored is not a readable note; it is left as it is.
+            ConflictError: the key holds another revision; nothing was removed.
+            UnreadableError: something that is no document has the key's name; it is left as it is.
             UnavailableError: nothing was removed.
-            OutcomeUnknownError: the entry may or may not be gone; `scope` forgets the key.
-        """
-        ...
-
-
-class Removing(Protocol):
-    """What a store may offer an operator beyond the six methods, which serve a model."""
-
-    def delete_revision(self, key: str, revision: str) -> bool:
-        """Remove the entry only while it is at `revision`, as `read` recorded it; True exactly when this call did.
-
-        Whoever keeps a copy before removing needs it: a plain `delete` would also remove what was written since.
-
-        Raises:
-            as `Store.delete` does.
+            OutcomeUnknownError: the document may or may not be gone.
         """
         ...

@@ -20,7 +20,7 @@ from typing import Final
 from . import front_matter
 from .contract import Entry
 from .errors import InvalidError, UnreadableError
-from .rules import MAX_DESCRIPTION, MAX_ENTRY_BYTES, one_line
+from .rules import MAX_DESCRIPTION, MAX_ENTRY_BYTES, MAX_READ_BYTES, one_line
 
 __all__ = ["HEADER_BYTES", "UNREADABLE", "check_text", "other_lines", "parse", "parse_description", "serialize"]
 
@@ -132,7 +132,7 @@ def check_text(document: bytes) -> None:
 
 
 def _check_size(size: int) -> None:
-    if size > MAX_ENTRY_BYTES:
+    if size > MAX_READ_BYTES:
         raise UnreadableError(
             "This memory is stored, but it is larger than an entry may be. Leave it; its operator must shorten it."
         )

@@ -7,6 +7,7 @@ traceback: the cause is chained for the operator's log, and what an operator mus
 from typing import ClassVar, Literal
 
 __all__ = [
+    "ConflictError",
     "InvalidError",
     "KeyExistsError",
     "KeyNotFoundError",
@@ -31,6 +32,19 @@ class InvalidError(StoreError):
     """A key, description or content breaks a rule. The store was not touched."""
 
     code = "invalid"
+
+
+class ConflictError(StoreError):
+    """A backend's word: what is there is not what a change expected. Nothing was changed.
+
+    `absent` tells whether nothing is there. The `Store` decides what that means for a run, so no model reads this text.
+    """
+
+    code = "conflict"
+
+    def __init__(self, *, absent: bool) -> None:
+        self.absent = absent
+        super().__init__("This memory changed meanwhile. Read it, then try again.")
 
 
 class KeyExistsError(StoreError):
@@ -85,12 +99,16 @@ class UnavailableError(StoreError):
 
 
 class OutcomeUnknownError(StoreError):
-    """A change may or may not have been stored: its confirmation was lost. Only a read can tell."""
+    """A change may or may not have been stored: its confirmation was lost. Only a read can tell.
+
+    `revision` is the one that may have been stored, or removed, where the backend knows it.
+    """
 
     code = "outcome_unknown"
 
-    def __init__(self) -> None:
+    def __init__(self, revision: str | None = None, *, why: str = "") -> None:
+        self.revision = revision
         super().__init__(
-            "The outcome of this change is unknown: it may or may not have been stored. "
+            f"{why}The outcome of this change is unknown: it may or may not have been stored. "
             "Read the key to see what it holds now."
         )

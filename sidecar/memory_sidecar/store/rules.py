@@ -15,6 +15,7 @@ __all__ = [
     "MAX_ENTRIES",
     "MAX_ENTRY_BYTES",
     "MAX_KEY",
+    "MAX_READ_BYTES",
     "check_capacity",
     "is_key",
     "normalize_description",
@@ -37,7 +38,12 @@ MAX_ENTRIES: Final = 1024
 
 MAX_ENTRY_BYTES: Final = MAX_CONTENT_BYTES + 2 * 4 * MAX_DESCRIPTION + 64
 """A whole stored document, 69600 bytes. The header is budgeted at twice the description's longest UTF-8 form,
-because YAML may quote and escape what it holds, plus 64 bytes for its fixed lines."""
+because YAML may quote and escape what it holds, plus 64 bytes for its fixed lines. A bucket must take values of this
+size."""
+
+MAX_READ_BYTES: Final = 69600
+"""A stored document that is larger is unreadable. A number of its own: what an earlier release was allowed to write
+must be read whole by every later one, so it only ever grows, also when a write's limits shrink."""
 
 # Legal NATS KV key characters that are also safe in a filename. The slash is left out so that a key maps
 # to one flat filename; a dot stands only between two others, so never outside and never beside another.

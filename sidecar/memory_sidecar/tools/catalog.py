@@ -14,9 +14,9 @@ from typing import Any, Final
 
 from exposure_policy import TOOLS, Surface, ToolPolicy, check, tool_set
 
-from ..store.contract import Store
 from ..store.errors import InvalidError, StoreError
 from ..store.scope import Scope
+from ..store.store import Store
 from .tool import Outcome, Tool
 
 __all__ = ["Catalog", "CatalogError", "UnknownToolError", "check_files", "check_tool"]

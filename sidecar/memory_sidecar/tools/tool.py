@@ -3,10 +3,10 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
-from ..store.contract import Store
 from ..store.errors import StoreError
 from ..store.rules import MAX_KEY
 from ..store.scope import Scope
+from ..store.store import Store
 
 __all__ = ["KEY", "RESULT_KEY", "Handler", "Outcome", "Tool", "guarded"]
 
@@ -60,7 +60,7 @@ class Tool(NamedTuple):
 
 def guarded(store: Store) -> bool:
     """Whether `store` lets a run replace only what it has read."""
-    return bool(getattr(store, "guard", getattr(store, "_guard", True)))
+    return store.guard
 
 
 KEY: Final[dict[str, Any]] = {

@@ -1,21 +1,26 @@
 """The launch ticket: proof that whoever speaks is the program that launched this process.
 
-A harness writes a fresh token into a new private file and passes its path. A ticket is used up by opening it, so
-nothing that can stand in a host's static configuration works twice, and no MCP client that merely lists the command
-can pass. It proves "not by accident and not by configuration"; a program of the same user that sets out to play
-harness is one.
+A harness writes a fresh token into a new private file and passes its path. This process opens the file at its start
+and keeps it open. The ticket is *claimed* by the first request that presents the token and is more than a probe; of
+all processes that hold one ticket, one can. So nothing that can stand in a host's static configuration works twice,
+and no MCP client that merely lists the command can pass. It proves "not by accident and not by configuration"; a
+program of the same user that sets out to play harness is one.
+
+How one of many wins: a claim takes the file's lock, looks whether the token is still in it, empties it, and keeps the
+lock for as long as the process lives. Whoever is stopped or killed half way either holds the lock, and is the winner,
+or has served nobody. A descriptor that was opened before the lockdown may do all of this after it; removing the file
+may not be possible then, so that is left to the harness.
 """
 
 import os
 import re
 import stat
-from typing import Any, Final
+from typing import Final
 
 from ..system import files
 from ..system.digest import compare_digest
-from .messages import EXTENSION, MISSING_REQUIRED_CLIENT_CAPABILITY, Error
 
-__all__ = ["TICKET_VARIABLE", "WHO_MAY_START", "TicketError", "check_ticket", "take_ticket", "wants_default_run"]
+__all__ = ["TICKET_VARIABLE", "WHO_MAY_START", "Ticket", "TicketError", "open_ticket"]
 
 TICKET_VARIABLE: Final = "MEMORY_SIDECAR_TICKET"
 
@@ -28,38 +33,67 @@ WHO_MAY_START: Final = (
 _TOKEN: Final = re.compile(rb"[A-Za-z0-9_-]{43,128}\n?")
 """At least 32 bytes in URL-safe text."""
 
+_LONGEST: Final = 256
+"""Bytes to read: more than any token has."""
+
 
 class TicketError(Exception):
     """The ticket cannot be used. The text is for the operator's log."""
 
 
-def take_ticket(path: str) -> str:
-    """The token in the ticket at `path`, which is gone afterwards.
+class Ticket:
+    """An open ticket and its token. One thread uses it."""
+
+    def __init__(self, descriptor: int, content: bytes) -> None:
+        self._descriptor = descriptor
+        self._content = content
+        self._token = content.removesuffix(b"\n")
+
+    def matches(self, presented: str) -> bool:
+        """Whether `presented` is the token. Takes the same time wherever the two differ."""
+        return compare_digest(presented.encode("utf-8", "surrogatepass"), self._token)
+
+    def is_unclaimed(self) -> bool:
+        """Whether nobody has claimed the ticket yet. Changes nothing."""
+        try:
+            return os.pread(self._descriptor, _LONGEST, 0) == self._content
+        except OSError:
+            return False
+
+    def claim(self) -> bool:
+        """Take the ticket for this process for good. False if another has, or if its file cannot be locked."""
+        try:
+            if not files.try_lock(self._descriptor) or not self.is_unclaimed():
+                return False
+            os.ftruncate(self._descriptor, 0)
+        except OSError:
+            return False
+        return True
+
+
+def open_ticket(path: str) -> Ticket:
+    """The ticket at `path`, open and not claimed.
 
     Raises:
         TicketError: it is missing or used, is not a private regular file of this user, or holds no token.
     """
     try:
-        descriptor = files.open_regular(path, None)
+        descriptor = files.open_regular(path, None, os.O_RDWR)
         if descriptor is None:
             raise TicketError("the ticket does not exist: a ticket works once, for one launch")
         try:
             _check_private(os.fstat(descriptor))
-            token = files.read_up_to(descriptor, 256)
-            os.unlink(path)
-            # Of all who opened this file only the one that removed it may use it; a file put in its place
-            # meanwhile would leave this one with a name.
-            if os.fstat(descriptor).st_nlink != 0:
-                raise TicketError("the ticket was replaced while it was read")
-        finally:
+            content = files.read_up_to(descriptor, _LONGEST)
+            if not content:
+                raise TicketError("the ticket was used by another process, or is empty")
+            if _TOKEN.fullmatch(content) is None:
+                raise TicketError("the ticket holds no token of 32 bytes in URL-safe text")
+        except BaseException:
             files.close(descriptor)
-    except FileNotFoundError as error:
-        raise TicketError("the ticket was used by another process") from error
+            raise
     except OSError as error:
         raise TicketError(f"the ticket cannot be read: {error.strerror}") from error
-    if _TOKEN.fullmatch(token) is None:
-        raise TicketError("the ticket holds no token of 32 bytes in URL-safe text")
-    return token.decode().rstrip("\n")
+    return Ticket(descriptor, content)
 
 
 def _check_private(status: os.stat_result) -> None:
@@ -69,43 +103,3 @@ def _check_private(status: os.stat_result) -> None:
         raise TicketError("the ticket is open to other users; its mode must be 0600")
     if status.st_nlink != 1:
         raise TicketError("the ticket has a second name")
-
-
-def check_ticket(token: str | None, params: dict[str, Any]) -> None:
-    """Return if `initialize` presents `token`. None, a ticket that could not be used, matches nothing.
-
-    Raises:
-        Error: it does not. The process must end then.
-    """
-    presented = _presented(params).encode("utf-8", "surrogatepass")
-    expected = (token or "").encode()
-    if not (compare_digest(presented, expected) and token):
-        raise Error(
-            MISSING_REQUIRED_CLIENT_CAPABILITY,
-            "refused by the exposure policy: memory is private to the harness that launched this process and is never "
-            f"served to other MCP clients; a harness presents its launch ticket as the capability {EXTENSION}",
-            {"requiredCapabilities": {"extensions": {EXTENSION: {}}}},
-        )
-
-
-def wants_default_run(params: dict[str, Any]) -> bool:
-    """Whether a harness that presented the ticket wants the process's own run: yes, unless it says no beside it."""
-    return _setting(params).get("default_run") is not False
-
-
-def _presented(params: dict[str, Any]) -> str:
-    ticket: str = _setting(params).get("ticket", "")
-    return ticket
-
-
-def _setting(params: dict[str, Any]) -> dict[str, Any]:
-    """What `initialize` says of the extension: the first place that holds a ticket."""
-    capabilities = params.get("capabilities")
-    if isinstance(capabilities, dict):
-        # SDKs differ in which of the two they let a client set.
-        for place in ("extensions", "experimental"):
-            settings = capabilities.get(place)
-            setting = settings.get(EXTENSION) if isinstance(settings, dict) else None
-            if isinstance(setting, dict) and isinstance(setting.get("ticket"), str):
-                return setting
-    return {}

@@ -9,10 +9,11 @@ from contextlib import suppress
 
 import pytest
 from nats.aio.client import Client
+from tests.support.async_store import open_store
 from tests.support.broker import Cluster, add_bucket, api, connected, consumers, leader, until
 
 from memory_sidecar.backend.jetstream.bucket import JetStreamOptions, bind
-from memory_sidecar.store.contract import Item, Store
+from memory_sidecar.store.contract import Item
 from memory_sidecar.store.errors import (
     KeyExistsError,
     KeyNotFoundError,
@@ -50,10 +51,6 @@ async def nc(cluster: Cluster) -> AsyncIterator[Client]:
 @pytest.fixture
 async def bucket(nc: Client) -> str:
     return await add_bucket(nc, num_replicas=3)
-
-
-async def open_store(nc: Client, bucket: str) -> Store:
-    return (await bind(nc, JetStreamOptions(bucket), identity="agent")).store
 
 
 async def test_conflicts_are_recognised_on_a_replicated_bucket(cluster: Cluster, nc: Client, bucket: str) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.async_store import AsyncStore
 from tests.support.broker import Broker, add_bucket, api, connected, free_port, run_broker, until
 from tests.support.certificates import Authority
 from tests.support.nkeys import KeyPair, credentials, encode_jwt, operator_config
@@ -195,12 +196,13 @@ def test_secrets_stay_out_of_what_is_shown() -> None:
 async def works(home: Path, broker: Broker, capfd: pytest.CaptureFixture[str], **fields: Any) -> None:
     """A note goes there and back through a context of these fields."""
     save(home, "c", **({"url": broker.url} | fields))
-    opened, close, _ = await open_jetstream(JetStreamOptions("b"), identity="agent", context="c")
+    bound, close, _ = await open_jetstream(JetStreamOptions("b"), identity="agent", context="c")
+    store = AsyncStore(bound)
     try:
-        await opened.store.create("k", "d", "c")
-        assert await opened.store.read("k") == Entry("d", "c")
-        assert len(await opened.store.list()) == 1
-        assert await opened.store.delete("k")
+        await store.create("k", "d", "c")
+        assert await store.read("k") == Entry("d", "c")
+        assert len(await store.list()) == 1
+        assert await store.delete("k")
     finally:
         await close()
     output = capfd.readouterr()
@@ -299,12 +301,13 @@ async def test_expired_user_comes_back_with_renewed_credentials(home: Path, tmp_
             await add_bucket(nc, "b")
         renew(2)
         save(home, "c", url=broker.url, creds=str(creds))
-        opened, close, _ = await open_jetstream(JetStreamOptions("b"), identity="agent", context="c")
-        await opened.store.create("k", "d", "c")
+        bound, close, _ = await open_jetstream(JetStreamOptions("b"), identity="agent", context="c")
+        store = AsyncStore(bound)
+        await store.create("k", "d", "c")
 
         async def shut_out() -> bool:
             try:
-                await opened.store.list()
+                await store.list()
             except UnavailableError:
                 return True
             return False
@@ -314,7 +317,7 @@ async def test_expired_user_comes_back_with_renewed_credentials(home: Path, tmp_
 
         async def back() -> bool:
             try:
-                return (await opened.store.read("k")).content == "c"
+                return (await store.read("k")).content == "c"
             except StoreError:
                 return False
 

@@ -12,9 +12,9 @@ from tests.contract.suite import BlindContract, GuardedContract, Subject
 from tests.support.broker import Cluster, Loop, add_bucket, api, connected, delete_bucket, put, run_broker
 
 from memory_sidecar.backend.jetstream.bucket import JetStreamOptions, bind
-from memory_sidecar.backend.jetstream.thread import _Calls
-from memory_sidecar.store.contract import Store
+from memory_sidecar.backend.jetstream.thread import JetStreamBackend
 from memory_sidecar.store.document import serialize
+from memory_sidecar.store.store import Store
 
 
 class _Bucket(Subject):
@@ -77,7 +77,8 @@ class _Bucket(Subject):
 
     def _bind(self, nc: Client, bucket: str) -> Store:
         options = JetStreamOptions(bucket, no_require_read_before_update=self._blind)
-        return _Calls(self._loop.run(bind(nc, options, identity="agent")).store, self._loop.run)
+        bound = self._loop.run(bind(nc, options, identity="agent"))
+        return Store(JetStreamBackend(bound.notes, self._loop.run), guard=bound.guard)
 
 
 @pytest.fixture(scope="module")

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 from nats.aio.client import Client
+from tests.support.async_store import AsyncStore, open_store
 from tests.support.broker import Broker, add_bucket, connected, put, run_broker, until
 
 from memory_sidecar.backend.jetstream import context as nats_context
-from memory_sidecar.backend.jetstream.bucket import JetStreamOptions, bind, open_jetstream
-from memory_sidecar.backend.jetstream.store import CALL_SECONDS
+from memory_sidecar.backend.jetstream.bucket import JetStreamOptions, open_jetstream
+from memory_sidecar.backend.jetstream.notes import CALL_SECONDS
 from memory_sidecar.backend.opened import BackendError
-from memory_sidecar.store.contract import Store
 from memory_sidecar.store.errors import (
     KeyExistsError,
     OutcomeUnknownError,
@@ -49,9 +49,9 @@ async def nc(broker: Broker) -> AsyncIterator[Client]:
 
 
 @pytest.fixture
-async def store(nc: Client) -> Store:
+async def store(nc: Client) -> AsyncStore:
     await add_bucket(nc, "b")
-    return (await bind(nc, JetStreamOptions("b"), identity="agent")).store
+    return await open_store(nc, "b")
 
 
 class Lossy:
@@ -89,15 +89,14 @@ def nats_errors() -> Any:
 
 
 @pytest.fixture
-async def lossy(nc: Client) -> tuple[Lossy, Store]:
+async def lossy(nc: Client) -> tuple[Lossy, AsyncStore]:
     await add_bucket(nc, "b")
     connection = Lossy(nc)
-    bound = await bind(connection, JetStreamOptions("b"), identity="agent")  # type: ignore[arg-type]
-    return connection, bound.store
+    return connection, await open_store(connection, "b")
 
 
 @pytest.mark.parametrize("how", ["lose", "swallow"])
-async def test_lost_confirmation_is_resolved_by_looking(lossy: tuple[Lossy, Store], how: str) -> None:
+async def test_lost_confirmation_is_resolved_by_looking(lossy: tuple[Lossy, AsyncStore], how: str) -> None:
     connection, store = lossy
     scope = Scope()
 
@@ -118,7 +117,7 @@ async def test_lost_confirmation_is_resolved_by_looking(lossy: tuple[Lossy, Stor
 
 
 async def test_lost_confirmation_of_what_was_replaced_is_unknown_not_changed(
-    lossy: tuple[Lossy, Store], nc: Client
+    lossy: tuple[Lossy, AsyncStore], nc: Client
 ) -> None:
     connection, store = lossy
     scope = Scope()
@@ -134,9 +133,9 @@ async def test_lost_confirmation_of_what_was_replaced_is_unknown_not_changed(
     assert scope.drain()[-1].why == "unknown"
 
 
-async def test_what_never_arrived_and_was_overtaken_is_changed(lossy: tuple[Lossy, Store], nc: Client) -> None:
+async def test_what_never_arrived_and_was_overtaken_is_changed(lossy: tuple[Lossy, AsyncStore], nc: Client) -> None:
     connection, store = lossy
-    other = (await bind(nc, JetStreamOptions("b"), identity="agent")).store
+    other = await open_store(nc, "b")
     mine, theirs = Scope(), Scope()
     await store.create("k", "d", "1", scope=mine)
     await other.read("k", scope=theirs)
@@ -150,20 +149,25 @@ async def test_what_never_arrived_and_was_overtaken_is_changed(lossy: tuple[Loss
         await store.create("k", "d", "2", scope=mine)
 
 
-async def test_cancelled_write_leaves_no_authority_behind(store: Store, nc: Client, broker: Broker) -> None:
+async def test_cancelled_write_leaves_no_authority_behind(lossy: tuple[Lossy, AsyncStore]) -> None:
+    connection, store = lossy
     scope = Scope()
     await store.create("k", "d", "1", scope=scope)
-    with broker.frozen():
-        task = asyncio.create_task(store.update("k", "d", "2", scope=scope))
-        await asyncio.sleep(0.1)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
+    connection.swallow = 1000
+    task = asyncio.create_task(store.update("k", "d", "2", scope=scope))
+    await until(lambda: _is_true(connection.swallow < 1000), "the write is under way")
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
     assert scope.revision("k") is None
     assert (await store.read("k")).content in ("1", "2")
 
 
-async def answers(store: Store) -> bool:
+async def _is_true(value: bool) -> bool:
+    return value
+
+
+async def answers(store: AsyncStore) -> bool:
     try:
         await store.list()
     except StoreError:
@@ -171,7 +175,7 @@ async def answers(store: Store) -> bool:
     return True
 
 
-async def calls_fail(store: Store, scope: Scope) -> None:
+async def calls_fail(store: AsyncStore, scope: Scope) -> None:
     """Every operation fails in time, as unavailable, in words for a model."""
 
     async def one(call: Any) -> None:
@@ -193,7 +197,7 @@ async def calls_fail(store: Store, scope: Scope) -> None:
 
 @pytest.mark.parametrize("foreign", [False, True])
 async def test_a_broker_that_lost_its_last_writes_lends_no_revision_to_what_came_instead(
-    store: Store, nc: Client, broker: Broker, tmp_path: Path, foreign: bool
+    store: AsyncStore, nc: Client, broker: Broker, tmp_path: Path, foreign: bool
 ) -> None:
     """As a power cut may leave it: sequences that were given are given again."""
     scope = Scope()
@@ -223,7 +227,7 @@ async def test_a_broker_that_lost_its_last_writes_lends_no_revision_to_what_came
 
 
 async def test_calls_fail_in_time_while_the_broker_is_down_and_work_again_after(
-    store: Store, nc: Client, broker: Broker
+    store: AsyncStore, nc: Client, broker: Broker
 ) -> None:
     scope = Scope()
     await store.create("k", "d", "1", scope=scope)
@@ -243,7 +247,7 @@ async def test_calls_fail_in_time_while_the_broker_is_down_and_work_again_after(
 
 
 async def test_calls_fail_in_time_while_the_broker_is_frozen_and_work_again_after(
-    store: Store, nc: Client, broker: Broker
+    store: AsyncStore, nc: Client, broker: Broker
 ) -> None:
     scope = Scope()
     await store.create("k", "d", "1", scope=scope)
@@ -253,7 +257,7 @@ async def test_calls_fail_in_time_while_the_broker_is_frozen_and_work_again_afte
 
 
 async def test_waits_for_a_silent_broker_do_not_add_up_and_end_when_it_speaks(
-    store: Store, nc: Client, broker: Broker
+    store: AsyncStore, nc: Client, broker: Broker
 ) -> None:
     await store.create("k", "d", "1")
     start = asyncio.get_running_loop().time()
@@ -282,7 +286,7 @@ async def test_waits_for_a_silent_broker_do_not_add_up_and_end_when_it_speaks(
     assert (await reading).content == "1"
 
 
-async def test_short_outage_is_not_even_noticed(store: Store, nc: Client, broker: Broker) -> None:
+async def test_short_outage_is_not_even_noticed(store: AsyncStore, nc: Client, broker: Broker) -> None:
     await store.create("k", "d", "1")
     broker.stop()
     reading = asyncio.create_task(store.read("k"))
@@ -313,8 +317,8 @@ async def test_opening_tells_that_the_broker_is_away(
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     async with connected(broker.url) as nc:
         await add_bucket(nc, "b")
-    opened, close, _ = await open_jetstream(JetStreamOptions("b"), identity="agent", context="c")
-    await opened.store.create("k", "d", "c")
+    bound, close, _ = await open_jetstream(JetStreamOptions("b"), identity="agent", context="c")
+    await AsyncStore(bound).create("k", "d", "c")
     await close()
     broker.stop()
     start = asyncio.get_running_loop().time()

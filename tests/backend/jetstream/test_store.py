@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from nats.aio.client import Client
 from nats.js.api import KeyValueConfig
+from tests.support.async_store import AsyncStore, open_store
 from tests.support.broker import (
     Broker,
     add_bucket,
@@ -24,12 +25,12 @@ from tests.support.broker import (
     until,
 )
 
-from memory_sidecar.backend.jetstream import store as jetstream_store
+from memory_sidecar.backend.jetstream import notes as jetstream_notes
 from memory_sidecar.backend.jetstream import view as jetstream_view
 from memory_sidecar.backend.jetstream.bucket import JetStreamOptions, bind, nesting
 from memory_sidecar.backend.jetstream.message import Attempt, Document
-from memory_sidecar.backend.opened import BackendError, Opened
-from memory_sidecar.store.contract import Entry, Item, Store
+from memory_sidecar.backend.opened import BackendError
+from memory_sidecar.store.contract import Entry, Item
 from memory_sidecar.store.document import UNREADABLE, serialize
 from memory_sidecar.store.errors import (
     InvalidError,
@@ -68,13 +69,9 @@ async def bucket(nc: Client) -> str:
     return await add_bucket(nc)
 
 
-async def open_store(nc: Client, bucket: str, prefix: str | None = None, **options: Any) -> Opened:
-    return await bind(nc, JetStreamOptions(bucket, prefix, **options), identity="agent")
-
-
 @pytest.fixture
-async def store(nc: Client, bucket: str) -> Store:
-    return (await open_store(nc, bucket)).store
+async def store(nc: Client, bucket: str) -> AsyncStore:
+    return await open_store(nc, bucket)
 
 
 # Binding
@@ -118,7 +115,7 @@ async def test_mirror_is_refused(nc: Client, bucket: str) -> None:
 @pytest.mark.parametrize("changes", [{"max_msg_size": -1}, {"discard": "old"}, {"max_msgs_per_subject": 5}])
 async def test_harmless_settings_bind(nc: Client, changes: dict[str, Any]) -> None:
     bucket = await add_bucket(nc, **changes)
-    assert (await open_store(nc, bucket)).store.info() == ("jetstream", bucket)
+    assert (await open_store(nc, bucket)).info() == ("jetstream", bucket)
 
 
 @pytest.mark.parametrize("name", ["a.b", "", "a b", "b\n", "é", "../x"])
@@ -183,7 +180,7 @@ async def test_missing_permission_is_told_by_the_subject_to_allow(tmp_path: Path
         for name, subject in (lacking | {"deaf": "subscribe to _INBOX.>"}).items():
             async with connected(broker.url, user=name, password="a") as nc:
                 with pytest.raises((BackendError, UnavailableError)) as refused:
-                    await (await open_store(nc, "b")).store.list()
+                    await (await open_store(nc, "b")).list()
             # What a model may see names no subject; what an operator is told does.
             told = refused.value.remedy if isinstance(refused.value, UnavailableError) else str(refused.value)
             assert f"does not permit this user to {subject}; allow that" in told, name
@@ -208,20 +205,20 @@ async def test_documented_permissions_suffice_and_lesser_ones_are_told(tmp_path:
             await add_bucket(nc, "b")
             await put(nc, "b", "agent.plain", b"x")
         async with connected(broker.url, user="writer", password="a") as nc:
-            store = (await open_store(nc, "b")).store
+            store = await open_store(nc, "b")
             await store.create("k", "d", "c", scope=(scope := Scope()))
             await store.update("k", "d", "c2", scope=scope)
             assert len(await store.list()) == 2
             await store.delete("plain")
         async with connected(broker.url, user="reader", password="a") as nc:
-            store = (await open_store(nc, "b")).store
+            store = await open_store(nc, "b")
             assert (await store.read("k", scope=scope)).content == "c2"
             assert len(await store.list()) == 1
             for call in (store.create("n", "d", "c"), store.update("k", "d", "c", scope=scope), store.delete("k")):
                 with pytest.raises(UnavailableError, match="does not permit"):
                     await call
         async with connected(broker.url, user="blind", password="a") as nc:
-            store = (await open_store(nc, "b")).store
+            store = await open_store(nc, "b")
             with pytest.raises(UnavailableError, match="does not permit"):
                 await store.list()
 
@@ -254,7 +251,7 @@ async def test_fingerprint_tells_stores_apart(nc: Client, bucket: str) -> None:
 
 @pytest.mark.parametrize(("prefix", "stored"), [(None, "agent.k"), ("p.q", "p.q.k"), ("", "k")])
 async def test_stored_name(nc: Client, bucket: str, prefix: str | None, stored: str) -> None:
-    store = (await open_store(nc, bucket, prefix)).store
+    store = await open_store(nc, bucket, prefix)
     await store.create("k", "d", "c")
     message = await api(nc, f"STREAM.MSG.GET.KV_{bucket}", {"last_by_subj": f"$KV.{bucket}.{stored}"})
     assert message["message"]["seq"] == 1
@@ -262,7 +259,7 @@ async def test_stored_name(nc: Client, bucket: str, prefix: str | None, stored: 
 
 async def test_prefixes_that_resemble_each_other_see_nothing_of_each_other(nc: Client, bucket: str) -> None:
     names = ["a", "a-b", "aa", "a=", "A"]
-    stores = {name: (await open_store(nc, bucket, name)).store for name in names}
+    stores = {name: await open_store(nc, bucket, name) for name in names}
     for name, store in stores.items():
         await store.create("k", name, name)
     for name, store in stores.items():
@@ -278,7 +275,7 @@ def test_nesting_is_told() -> None:
     assert any("flat" in note for note in nesting("a", [""]))
 
 
-async def test_illegal_key_is_refused_before_the_bucket_is_touched(store: Store, nc: Client, bucket: str) -> None:
+async def test_illegal_key_is_refused_before_the_bucket_is_touched(store: AsyncStore, nc: Client, bucket: str) -> None:
     for key in ("", "a/b", "a b", ".a", "a.", "a..b", "a\n", "*", ">", "a.>", "k" * 201, "é"):
         for call in (
             store.read(key),
@@ -291,7 +288,7 @@ async def test_illegal_key_is_refused_before_the_bucket_is_touched(store: Store,
     assert (await api(nc, f"STREAM.INFO.KV_{bucket}"))["state"]["last_seq"] == 0
 
 
-async def test_planted_illegal_keys_are_invisible(store: Store, nc: Client, bucket: str) -> None:
+async def test_planted_illegal_keys_are_invisible(store: AsyncStore, nc: Client, bucket: str) -> None:
     await put(nc, bucket, "agent.a/b", b"x")
     await put(nc, bucket, "agent." + "k" * 201, b"x")
     await put(nc, bucket, "agent.é", b"x")
@@ -302,7 +299,7 @@ async def test_planted_illegal_keys_are_invisible(store: Store, nc: Client, buck
 # Values
 
 
-async def test_values_of_the_other_implementation_read_the_same(store: Store, nc: Client, bucket: str) -> None:
+async def test_values_of_the_other_implementation_read_the_same(store: AsyncStore, nc: Client, bucket: str) -> None:
     await put(nc, bucket, "agent.go", b"---\ndescription: 'Build: use make, not go build'\n---\n\nRun `make all`.\n")
     await put(nc, bucket, "agent.long", b'---\ndescription: "caf\xc3\xa9 \\U0001F600"\n---\n\nbody')
     await put(nc, bucket, "agent.bare", b"no header at all\n")
@@ -314,7 +311,7 @@ async def test_values_of_the_other_implementation_read_the_same(store: Store, nc
     ]
 
 
-async def test_stored_bytes_are_the_shared_document(store: Store, nc: Client, bucket: str) -> None:
+async def test_stored_bytes_are_the_shared_document(store: AsyncStore, nc: Client, bucket: str) -> None:
     await store.create("k", "On: fire", "body\r\n\x00 end")
     answer = await nc.request(f"$JS.API.DIRECT.GET.KV_{bucket}.$KV.{bucket}.agent.k", timeout=5)
     assert answer.data == serialize("On: fire", "body\r\n\x00 end")
@@ -323,7 +320,7 @@ async def test_stored_bytes_are_the_shared_document(store: Store, nc: Client, bu
 @pytest.mark.parametrize("worst", ["\\", "'", "\U0001f600", "\u0378", "\ue000", '"'])
 async def test_full_entry_with_the_worst_description_fits(nc: Client, bucket: str, worst: str) -> None:
     # The longest names too: they ride in a header, which the bucket's cap counts.
-    store = (await open_store(nc, bucket, "p" * 180)).store
+    store = await open_store(nc, bucket, "p" * 180)
     description, content, scope = "d" + worst * 499, "\u20ac" * (MAX_CONTENT_BYTES // 3) + "e", Scope()
     await store.create("k" * 200, description, content, scope=scope)
     await store.update("k" * 200, description, content, scope=scope)
@@ -335,7 +332,7 @@ async def test_full_entry_with_the_worst_description_fits(nc: Client, bucket: st
 def test_no_legal_entry_outgrows_the_documented_cap(description: str, full: bool) -> None:
     content = "x" * (MAX_CONTENT_BYTES if full else 0)
     try:
-        document = Document("k", description, content)
+        document = Document(serialize(description, content))
     except InvalidError:
         return
     newest = 2**63
@@ -348,15 +345,15 @@ def test_no_legal_entry_outgrows_the_documented_cap(description: str, full: bool
 
 async def test_a_bucket_that_the_python_client_made_will_do(nc: Client) -> None:
     await nc.jetstream().create_key_value(KeyValueConfig("made-in-python", history=1, max_value_size=MAX_ENTRY_BYTES))
-    store = (await open_store(nc, "made-in-python", "p")).store
+    store = await open_store(nc, "made-in-python", "p")
     await store.create("k", "d", "c")
     assert await store.read("k") == Entry("d", "c")
 
 
-async def test_unreadable_values_hide_nothing_and_are_left_alone(store: Store, nc: Client, bucket: str) -> None:
+async def test_unreadable_values_hide_nothing_and_are_left_alone(store: AsyncStore, nc: Client, bucket: str) -> None:
     big = await add_bucket(nc, max_msg_size=-1)
     for where in (bucket, big):
-        store = (await open_store(nc, where)).store
+        store = await open_store(nc, where)
         await store.create("fine", "d", "c")
         await put(nc, where, "agent.latin", b"caf\xe9")
         if where == big:
@@ -373,7 +370,7 @@ async def test_unreadable_values_hide_nothing_and_are_left_alone(store: Store, n
                 await store.create(key, "d", "c", scope=scope)
             with pytest.raises(StaleError):
                 await store.update(key, "d", "c", scope=scope)
-            blind = (await open_store(nc, where, no_require_read_before_update=True)).store
+            blind = await open_store(nc, where, no_require_read_before_update=True)
             with pytest.raises(UnreadableError):
                 await blind.update(key, "d", "c", scope=scope)
             assert scope.snapshot() == {}
@@ -382,7 +379,7 @@ async def test_unreadable_values_hide_nothing_and_are_left_alone(store: Store, n
 # Authority
 
 
-async def test_authority(store: Store, nc: Client, bucket: str) -> None:
+async def test_authority(store: AsyncStore, nc: Client, bucket: str) -> None:
     mine, other = Scope(), Scope()
     with pytest.raises(KeyNotFoundError):
         await store.read("k", scope=mine)
@@ -415,7 +412,7 @@ async def test_authority(store: Store, nc: Client, bucket: str) -> None:
 
 
 @pytest.mark.parametrize("revision", ["", "x", "0", "-1", "1x", "1\n", "1@", "1@2020-01-01T00:00:00Z", "9" * 30, "2"])
-async def test_made_up_revisions_authorise_nothing(store: Store, revision: str) -> None:
+async def test_made_up_revisions_authorise_nothing(store: AsyncStore, revision: str) -> None:
     await store.create("k", "d", "c")
     with pytest.raises(StaleError) as refused:
         await store.update("k", "d", "x", scope=Scope({"k": revision}))
@@ -423,7 +420,7 @@ async def test_made_up_revisions_authorise_nothing(store: Store, revision: str) 
 
 
 async def test_blind_overwrite(nc: Client, bucket: str) -> None:
-    store = (await open_store(nc, bucket, no_require_read_before_update=True)).store
+    store = await open_store(nc, bucket, no_require_read_before_update=True)
     await store.update("k", "d", "1")
     await store.update("k", "d", "2", scope=(scope := Scope()))
     assert (await store.read("k")).content == "2"
@@ -433,7 +430,7 @@ async def test_blind_overwrite(nc: Client, bucket: str) -> None:
     assert (await store.read("k")).content == "3"
 
 
-async def test_delete_markers_of_others_are_understood(store: Store, nc: Client, bucket: str) -> None:
+async def test_delete_markers_of_others_are_understood(store: AsyncStore, nc: Client, bucket: str) -> None:
     for key, headers in (
         ("del", {"KV-Operation": "DEL"}),
         ("purge", {"KV-Operation": "PURGE", "Nats-Rollup": "sub"}),
@@ -451,20 +448,20 @@ async def test_delete_markers_of_others_are_understood(store: Store, nc: Client,
 
 
 async def test_only_the_revision_that_was_copied_is_removed(nc: Client, bucket: str) -> None:
-    store: Any = (await open_store(nc, bucket)).store
+    store = await open_store(nc, bucket)
     await store.create("k", "d", "1", scope=(scope := Scope()))
     first = scope.revision("k") or ""
     await store.update("k", "d", "2", scope=scope)
-    assert not await store.delete_revision("k", first)
-    assert not await store.delete_revision("k", "made up")
+    assert not await store.delete("k", expected=first)
+    assert not await store.delete("k", expected="made up")
     assert (await store.read("k")).content == "2"
-    assert await store.delete_revision("k", scope.revision("k") or "")
-    assert not await store.delete_revision("k", scope.revision("k") or "")
-    assert not await store.delete_revision("k", "3"), "that is where the mark of the deletion stands"
+    assert await store.delete("k", expected=scope.revision("k") or "")
+    assert not await store.delete("k", expected=scope.revision("k") or "")
+    assert not await store.delete("k", expected="3"), "that is where the mark of the deletion stands"
     assert await store.list() == []
 
 
-async def test_purged_key_counts_as_changed(store: Store, nc: Client, bucket: str) -> None:
+async def test_purged_key_counts_as_changed(store: AsyncStore, nc: Client, bucket: str) -> None:
     await store.create("k", "d", "c", scope=(scope := Scope()))
     await api(nc, f"STREAM.PURGE.KV_{bucket}", {"filter": f"$KV.{bucket}.agent.k"})
     with pytest.raises(StaleError) as refused:
@@ -474,7 +471,7 @@ async def test_purged_key_counts_as_changed(store: Store, nc: Client, bucket: st
     await store.update("k", "d", "x", scope=scope)
 
 
-async def test_bucket_made_again_honours_no_old_revision(store: Store, nc: Client, bucket: str) -> None:
+async def test_bucket_made_again_honours_no_old_revision(store: AsyncStore, nc: Client, bucket: str) -> None:
     scope = Scope()
     await store.create("k", "d", "mine", scope=scope)
     old = scope.revision("k") or ""
@@ -493,7 +490,7 @@ async def test_bucket_made_again_honours_no_old_revision(store: Store, nc: Clien
     await store.update("k", "d", "x", scope=scope)
     await store.update("k", "d", "y", scope=scope)
     # Nor does a store bound to the new bucket honour what was said of another one.
-    fresh = (await open_store(nc, bucket)).store
+    fresh = await open_store(nc, bucket)
     with pytest.raises(StaleError):
         await fresh.update("k", "d", "z", scope=Scope({"k": old}))
 
@@ -507,11 +504,11 @@ async def test_a_first_listing_waits_an_instant_at_most(
     nc: Client, bucket: str, stored: int, deleted: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await fill(nc, bucket, "agent", stored)
-    writer = (await bind(nc, JetStreamOptions(bucket=bucket), identity="agent")).store
+    writer = await open_store(nc, bucket)
     for number in range(deleted):
         await writer.create(f"gone{number}", "d", "c")
         await writer.delete(f"gone{number}")
-    reader = (await bind(nc, JetStreamOptions(bucket=bucket), identity="agent")).store
+    reader = await open_store(nc, bucket)
     monkeypatch.setattr(jetstream_view, "asyncio", Impatient())
     assert len(await reader.list()) == stored
     assert await consumers(nc, bucket) == []
@@ -528,7 +525,7 @@ class Impatient:
         await asyncio.sleep(seconds)
 
 
-async def test_listing_under_constant_writes(store: Store, nc: Client, bucket: str, broker: Broker) -> None:
+async def test_listing_under_constant_writes(store: AsyncStore, nc: Client, bucket: str, broker: Broker) -> None:
     keys = [f"k{number:03}" for number in range(300)]
     for key in keys:
         await store.create(key, f"d {key}", "c")
@@ -557,7 +554,7 @@ async def test_listing_under_constant_writes(store: Store, nc: Client, bucket: s
     assert await consumers(nc, bucket) == []
 
 
-async def test_listing_transfers_no_bodies_of_ours(store: Store, nc: Client) -> None:
+async def test_listing_transfers_no_bodies_of_ours(store: AsyncStore, nc: Client) -> None:
     for number in range(20):
         await store.create(f"k{number}", "d", "x" * MAX_CONTENT_BYTES)
     before = nc.stats["in_bytes"]
@@ -566,7 +563,7 @@ async def test_listing_transfers_no_bodies_of_ours(store: Store, nc: Client) -> 
     assert nc.stats["in_bytes"] - before < 2 * MAX_CONTENT_BYTES
 
 
-async def test_cancelled_listing_leaves_no_consumer(store: Store, nc: Client, bucket: str) -> None:
+async def test_cancelled_listing_leaves_no_consumer(store: AsyncStore, nc: Client, bucket: str) -> None:
     for number in range(200):
         await put(nc, bucket, f"agent.k{number}", b"x" * 50_000)
     for delay in (0.001, 0.005, 0.01, 0.02, 0.05):
@@ -591,7 +588,7 @@ async def fill(nc: Client, bucket: str, prefix: str, count: int) -> None:
     await nc.flush()
 
 
-async def test_capacity_counts_live_entries_of_this_prefix(store: Store, nc: Client, bucket: str) -> None:
+async def test_capacity_counts_live_entries_of_this_prefix(store: AsyncStore, nc: Client, bucket: str) -> None:
     await fill(nc, bucket, "other", MAX_ENTRIES + 10)
     for number in range(30):
         await store.create(f"gone{number}", "d", "c")
@@ -610,11 +607,11 @@ async def test_capacity_counts_live_entries_of_this_prefix(store: Store, nc: Cli
 
 
 async def test_only_creates_that_met_near_the_limit_wait_for_each_other(
-    store: Store, nc: Client, bucket: str, monkeypatch: pytest.MonkeyPatch
+    store: AsyncStore, nc: Client, bucket: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await store.create("note", "d", "c")
     with monkeypatch.context() as patched:
-        patched.setattr(jetstream_store.random, "uniform", lambda *_: pytest.fail("it waits"))
+        patched.setattr(jetstream_notes.random, "uniform", lambda *_: pytest.fail("it waits"))
         await store.delete("note")
         await store.create("note", "d", "over the mark of a deletion")
         with pytest.raises(KeyExistsError):
@@ -628,7 +625,7 @@ async def test_capacity_is_exact_among_racing_writers(nc: Client, bucket: str, b
 
     async def race(name: str) -> int:
         async with connected(broker.url) as own:
-            store = (await open_store(own, bucket)).store
+            store = await open_store(own, bucket)
             stored = 0
             for number in range(4):
                 with suppress(StoreFullError):
@@ -643,12 +640,12 @@ async def test_capacity_is_exact_among_racing_writers(nc: Client, bucket: str, b
 
     results = await asyncio.gather(*(race(f"w{number}") for number in range(6)))
     assert sum(results) == 5
-    assert len(await (await open_store(nc, bucket)).store.list()) == MAX_ENTRIES
+    assert len(await (await open_store(nc, bucket)).list()) == MAX_ENTRIES
 
 
 async def test_full_bucket_is_told(nc: Client) -> None:
     bucket = await add_bucket(nc, max_bytes=100_000)
-    store = (await open_store(nc, bucket)).store
+    store = await open_store(nc, bucket)
     await store.create("a", "d", "x" * 60_000)
     with pytest.raises(StoreFullError):
         await store.create("b", "d", "x" * 60_000)
@@ -659,13 +656,13 @@ async def test_full_bucket_is_told(nc: Client) -> None:
 
 
 async def test_eight_writers_count_together(nc: Client, bucket: str, broker: Broker) -> None:
-    store = (await open_store(nc, bucket)).store
+    store = await open_store(nc, bucket)
     await store.create("n", "a number", "0")
 
     async def count() -> int:
         acknowledged = 0
         async with connected(broker.url) as own:
-            store = (await open_store(own, bucket)).store
+            store = await open_store(own, bucket)
             scope = Scope()
             while acknowledged < 25:
                 number = int((await store.read("n", scope=scope)).content)
@@ -680,7 +677,7 @@ async def test_eight_writers_count_together(nc: Client, bucket: str, broker: Bro
 
 async def test_one_of_many_creates_and_deletes_wins(nc: Client, bucket: str, broker: Broker) -> None:
     async with connected(broker.url) as second:
-        stores = [(await open_store(client, bucket)).store for client in (nc, second)]
+        stores = [await open_store(client, bucket) for client in (nc, second)]
         for _ in range(20):
             created = await asyncio.gather(
                 *(store.create("k", "d", "c") for store in stores * 4), return_exceptions=True

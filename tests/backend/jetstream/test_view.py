@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 from nats.aio.client import Client
+from tests.support.async_store import open_store
 from tests.support.broker import Broker, add_bucket, api, connected, consumers, delete_bucket, put, run_broker
 
 from memory_sidecar.backend.jetstream import message as jetstream_message
 from memory_sidecar.backend.jetstream import view as jetstream_view
-from memory_sidecar.backend.jetstream.bucket import JetStreamOptions, bind
-from memory_sidecar.store.contract import Item, Store
+from memory_sidecar.store.contract import Item
 from memory_sidecar.store.document import serialize
 from memory_sidecar.store.errors import KeyExistsError, StoreError, StoreFullError
 from memory_sidecar.store.rules import MAX_CONTENT_BYTES, MAX_ENTRIES
@@ -61,10 +61,6 @@ class Counted:
         kinds = ("CONSUMER.CREATE", "MSG.GET", "STREAM.INFO", "$KV")
         self.made[next((kind for kind in kinds if kind in subject), "other")] += 1
         return await self._nc.request(subject, data, **options)
-
-
-async def open_store(nc: Any, bucket: str) -> Store:
-    return (await bind(nc, JetStreamOptions(bucket), identity="agent")).store
 
 
 class Others:
@@ -331,14 +327,14 @@ async def test_very_many_subjects_are_listed_and_not_kept(
     nc: Client, bucket: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(jetstream_view, "MOST_KEPT", 40)
-    store: Any = await open_store(nc, bucket)
+    store = await open_store(nc, bucket)
     await fill(nc, bucket, 40)
     assert len(await store.list()) == 40
-    assert store._view._held is not None
+    assert store.notes._view._held is not None
     await put(nc, bucket, "agent.one-more", b"x")
     for _ in range(2):
         assert len(await store.list()) == 41
-        assert store._view._held is None
+        assert store.notes._view._held is None
 
 
 async def test_calls_at_once_agree(nc: Client, bucket: str, broker: Broker) -> None:

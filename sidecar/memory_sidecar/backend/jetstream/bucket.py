@@ -13,10 +13,10 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ...store.rules import MAX_ENTRY_BYTES, is_key
-from ..opened import BackendError, Opened
+from ..opened import BackendError
 from . import context as nats_context
 from .api import ATTEMPT_SECONDS, NO_STREAM, Api, NoAnswerError, RefusedError, StreamInfo, is_temporary
-from .store import JetStreamStore, not_permitted
+from .notes import Notes, not_permitted
 
 if TYPE_CHECKING:
     from nats.aio.client import Client
@@ -94,6 +94,14 @@ def nesting(prefix: str, others: Iterable[str] = ()) -> list[str]:
     return notes
 
 
+class Bound(NamedTuple):
+    """The notes under a prefix of a bucket, for the connection's loop, and what makes a store of them."""
+
+    notes: Notes
+    guard: bool
+    fingerprint: str
+
+
 async def bind(
     nc: "Client",
     options: JetStreamOptions,
@@ -102,7 +110,7 @@ async def bind(
     context_name: str | None = None,
     domain: str | None = None,
     api_prefix: str | None = None,
-) -> Opened:
+) -> Bound:
     """Bind to the bucket over a connection that stays the caller's. Never creates or changes a bucket.
 
     Takes at most ten seconds. `context_name` is for the commands in remedies; `domain` or `api_prefix`
@@ -117,21 +125,16 @@ async def bind(
     info = await _bind_info(api, bucket, context_name)
     for refusal in refusals(bucket, info.config, context_name):
         raise BackendError(refusal)
-    store: Any = JetStreamStore(
-        api,
-        bucket,
-        prefix,
-        created=info.created,
-        blind=options.no_require_read_before_update,
-    )
+    notes = Notes(api, bucket, prefix, created=info.created)
     identifying = json.dumps([bucket, prefix, info.created]).encode()
-    return Opened(store, "jetstream:" + hashlib.blake2b(identifying, digest_size=16).hexdigest())
+    fingerprint = "jetstream:" + hashlib.blake2b(identifying, digest_size=16).hexdigest()
+    return Bound(notes, not options.no_require_read_before_update, fingerprint)
 
 
 class Connected(NamedTuple):
-    """An open store and its connection, which the caller owns."""
+    """A bound bucket and its connection, which the caller owns."""
 
-    opened: Opened
+    bound: Bound
     close: Callable[[], Coroutine[Any, Any, None]]
     """Closes the connection within two seconds, whatever the broker does."""
     ports: tuple[int, ...]
@@ -160,7 +163,7 @@ async def open_jetstream(
         await nats_context.close(nc)
 
     try:
-        opened = await bind(
+        bound = await bind(
             nc,
             options,
             identity=identity,
@@ -171,7 +174,7 @@ async def open_jetstream(
     except BaseException:
         await close()
         raise
-    return Connected(opened, close, nats_context.ports(loaded, nc))
+    return Connected(bound, close, nats_context.ports(loaded, nc))
 
 
 def add_command(bucket: str, context_name: str | None) -> str:

@@ -8,9 +8,9 @@ import re
 import secrets
 from typing import Final
 
-from ...store.document import UNREADABLE, parse_description, serialize
+from ...store.document import UNREADABLE, parse_description
 from ...store.errors import UnreadableError
-from ...store.rules import MAX_DESCRIPTION, MAX_ENTRY_BYTES, one_line, validate_write
+from ...store.rules import MAX_DESCRIPTION, MAX_ENTRY_BYTES, one_line
 from .api import Message
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
 ]
 
 _OPERATION: Final = "KV-Operation"
+_DELETIONS: Final = ("DEL", "PURGE")
 _MARKER_REASON: Final = "Nats-Marker-Reason"
 _EXPECTED: Final = "Nats-Expected-Last-Subject-Sequence"
 _EXPECTED_OF: Final = "Nats-Expected-Last-Subject-Sequence-Subject"
@@ -42,13 +43,13 @@ _HEADER_BYTES: Final = 100 + 100 + 512
 
 
 class Document:
-    """A validated write as it is stored."""
+    """A document as it is stored, with its description beside it."""
 
-    def __init__(self, key: str, description: str, content: str) -> None:
-        line = validate_write(key, description, content)
-        self.data = serialize(line, content)
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        line = parse_description(data, len(data)) or ""
         # A bucket's cap counts headers too; an entry at its limits has no room for its description twice.
-        room = MAX_ENTRY_BYTES - len(self.data) - _HEADER_BYTES
+        room = MAX_ENTRY_BYTES - len(data) - _HEADER_BYTES
         self.headers = {_DESCRIPTION: line} if len(line.encode()) <= room else {}
 
 
@@ -99,8 +100,11 @@ class Attempt:
 
 
 def is_value(message: Message) -> bool:
-    """Whether a note is stored here, and not the mark of a deletion."""
-    return _OPERATION not in message.headers and _MARKER_REASON not in message.headers
+    """Whether a note is stored here, and not the mark of a deletion.
+
+    Some clients name the operation of a value too (`PUT`), so only the two that delete are marks.
+    """
+    return message.headers.get(_OPERATION) not in _DELETIONS and _MARKER_REASON not in message.headers
 
 
 def revision_of(message: Message) -> str:

@@ -1,4 +1,4 @@
-"""One thread with the event loop on which a broker's connection lives, and a store that any thread may call.
+"""One thread with the event loop on which a broker's connection lives, and the backend that any thread may call.
 
 Runs have threads of their own and block; a connection has one loop. Only what talks to the broker crosses over, so
 that a run that writes its journal keeps nobody else waiting. No thread exists before `begin`: between opening and
@@ -11,15 +11,16 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from ...store.contract import Entry, Info, Item
-from ...store.errors import UnavailableError
+from ...store.contract import Expected, Info, Item, Stored
+from ...store.errors import OutcomeUnknownError, UnavailableError
+from ...store.store import Store
 from ..opened import Opened
 
 if TYPE_CHECKING:
-    from ...store.scope import Scope
     from .bucket import Connected
+    from .notes import Notes
 
-__all__ = ["BrokerThread"]
+__all__ = ["BrokerThread", "JetStreamBackend"]
 
 T = TypeVar("T")
 
@@ -42,13 +43,15 @@ class BrokerThread:
         lookups = ThreadPoolExecutor(2)
         self._loop.set_default_executor(lookups)
         try:
-            opened, self._close_connection, self.ports = self._loop.run_until_complete(open_store())
+            bound, self._close_connection, self.ports = self._loop.run_until_complete(open_store())
         except BaseException:
             self._end()
             raise
         finally:
             lookups.shutdown(wait=True)
-        self.opened: Opened = Opened(_Calls(opened.store, self.run), opened.fingerprint)
+        self.opened: Opened = Opened(
+            Store(JetStreamBackend(bound.notes, self.run), guard=bound.guard), bound.fingerprint
+        )
         """The store; a call blocks the thread that makes it."""
 
     def begin(self) -> None:
@@ -61,7 +64,8 @@ class BrokerThread:
         """Run a coroutine on the loop and wait for it.
 
         Raises:
-            UnavailableError: the connection is closed, or closes meanwhile.
+            UnavailableError: the connection is closed; the coroutine didn't run.
+            CutShortError: it closed meanwhile.
         """
         with self._lock:
             if self._closed or self._thread is None:
@@ -71,7 +75,7 @@ class BrokerThread:
         try:
             return future.result()
         except CancelledError as error:
-            raise _closed() from error
+            raise CutShortError(str(_closed())) from error
         except BaseException:
             future.cancel()  # Interrupted: the call must not go on behind its caller's back.
             raise
@@ -106,38 +110,45 @@ class BrokerThread:
         self._loop.close()
 
 
-class _Calls:
-    """The `Store` that hands every call to the loop's thread and waits there where it was called."""
+class CutShortError(UnavailableError):
+    """The connection was closed while a coroutine was at work: nobody knows how far it came."""
 
-    def __init__(self, store: Any, run: Callable[[Coroutine[Any, Any, Any]], Any]) -> None:
-        self._store = store
+
+class JetStreamBackend:
+    """The `Backend` whose calls run on the loop of `notes` and block the thread that makes them.
+
+    `run` hands a coroutine to that loop and waits for its result. A caller that is interrupted cancels it.
+    """
+
+    def __init__(self, notes: "Notes", run: Callable[[Coroutine[Any, Any, Any]], Any]) -> None:
+        self._notes = notes
         self._run = run
 
     def info(self) -> Info:
-        info: Info = self._store.info()
-        return info
+        return self._notes.info()
 
     def list(self) -> list[Item]:
-        items: list[Item] = self._run(self._store.list())
+        items: list[Item] = self._run(self._notes.list())
         return items
 
-    def read(self, key: str, *, scope: "Scope | None" = None) -> Entry:
-        entry: Entry = self._run(self._store.read(key, scope=scope))
-        return entry
+    def get(self, key: str, *, after: str | None = None) -> Stored | None:
+        stored: Stored | None = self._run(self._notes.get(key, after))
+        return stored
 
-    def create(self, key: str, description: str, content: str, *, scope: "Scope | None" = None) -> None:
-        self._run(self._store.create(key, description, content, scope=scope))
+    def put(self, key: str, document: bytes, expected: Expected) -> str:
+        revision: str = self._change(self._notes.put(key, document, expected))
+        return revision
 
-    def update(self, key: str, description: str, content: str, *, scope: "Scope | None" = None) -> None:
-        self._run(self._store.update(key, description, content, scope=scope))
+    def remove(self, key: str, expected: Expected) -> str | None:
+        revision: str | None = self._change(self._notes.remove(key, expected))
+        return revision
 
-    def delete(self, key: str, *, scope: "Scope | None" = None) -> bool:
-        existed: bool = self._run(self._store.delete(key, scope=scope))
-        return existed
-
-    def delete_revision(self, key: str, revision: str) -> bool:
-        removed: bool = self._run(self._store.delete_revision(key, revision))
-        return removed
+    def _change(self, change: Coroutine[Any, Any, T]) -> T:
+        try:
+            result: T = self._run(change)
+        except CutShortError as error:
+            raise OutcomeUnknownError from error
+        return result
 
 
 def _closed() -> UnavailableError:

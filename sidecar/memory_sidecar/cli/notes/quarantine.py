@@ -19,14 +19,14 @@ configuration, the memory or a directory cannot be used.
 import argparse
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple
 
 from ...assemble import default_journal_dir
 from ...exits import EX_CONFIG, EX_FOUND, EX_USAGE
 from ...plain import visible
 from ...run.ledger import Answer, Sought, saw
 from ...run.records import timestamp
-from ...store.contract import Entry, Removing
+from ...store.contract import Entry
 from ...store.errors import InvalidError, KeyNotFoundError, UnreadableError
 from ...store.portable import Note, encode
 from ...store.scope import Scope
@@ -181,8 +181,7 @@ def _keep(memory: Memory, note: Note, revision: str, reason: str, directory: str
 
 
 def _remove(memory: Memory, key: str, revision: str) -> bool:
-    # Every backend that can be configured offers it.
-    return memory.ask(lambda: cast("Removing", memory.store).delete_revision(key, revision))
+    return memory.ask(lambda: memory.store.delete(key, expected=revision))
 
 
 # --- out -------------------------------------------------------------------------------------------------------

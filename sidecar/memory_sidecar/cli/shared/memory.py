@@ -13,9 +13,11 @@ from ...assemble import Arguments, settle
 from ...backend.choose import backend_of, describe, open_backend
 from ...config import Config
 from ...exits import EX_CONFIG
-from ...store.contract import Entry, Info, Item, Store
-from ...store.errors import KeyNotFoundError, UnavailableError, UnreadableError
+from ...store.contract import Entry, Item
+from ...store.errors import UnavailableError, UnreadableError
+from ...store.nowhere import Nowhere
 from ...store.scope import Scope
+from ...store.store import Store
 from .failure import Failure
 from .remedy import command, quoted
 
@@ -79,7 +81,7 @@ def opened(arguments: Arguments, *, write: bool = False, make: bool = False, emp
         unused = "note: its configuration has it read_only, so runs read it and cannot change it"
     if directory is not None and not make and not os.path.lexists(directory):
         if empty:
-            yield Memory(_Nothing(), "none", identity, backend, directory, unused)
+            yield Memory(Store(Nowhere("There is no such memory yet.")), "none", identity, backend, directory, unused)
             return
         raise Failure(
             f"there is no memory at {directory}",
@@ -123,29 +125,3 @@ def _directory(config: Config, identity: str | None, arguments: Arguments) -> st
             status=EX_CONFIG,
         )
     return directory
-
-
-class _Nothing:
-    """A memory that nobody has made yet."""
-
-    def info(self) -> Info:
-        return Info("none", "")
-
-    def list(self) -> list[Item]:
-        return []
-
-    def read(self, key: str, *, scope: Scope | None = None) -> Entry:  # noqa: ARG002
-        raise KeyNotFoundError
-
-    def create(self, key: str, description: str, content: str, *, scope: Scope | None = None) -> None:  # noqa: ARG002
-        raise _not_made()
-
-    def update(self, key: str, description: str, content: str, *, scope: Scope | None = None) -> None:  # noqa: ARG002
-        raise _not_made()
-
-    def delete(self, key: str, *, scope: Scope | None = None) -> bool:  # noqa: ARG002
-        raise _not_made()
-
-
-def _not_made() -> UnavailableError:
-    return UnavailableError("There is no such memory yet.")

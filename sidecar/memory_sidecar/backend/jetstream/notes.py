@@ -1,8 +1,8 @@
-"""The `Store` over one prefix of a bucket: authority, writing, and how long a call waits.
+"""The notes under one prefix of a bucket: looking, changing, and how long a call waits.
 
 Everything rests on one fact of the server: a publish that names the sequence it expects its subject to be at
-is applied exactly when that is so. Hence every write here is a compare and swap, also those that need no
-authority; a write whose confirmation is lost is sent again without danger; and what happened is decided by looking
+is applied exactly when that is so. Hence every write here is a compare and swap, also those that expect nothing in
+particular; a write whose confirmation is lost is sent again without danger; and what happened is decided by looking
 at what is stored, never by the kind of error alone. Looking means asking the stream's leader: other members of a
 cluster lag.
 """
@@ -10,23 +10,12 @@ cluster lag.
 import asyncio
 import random
 import re
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
-from ...store.contract import Entry, Info, Item
-from ...store.document import parse
-from ...store.errors import (
-    KeyExistsError,
-    KeyNotFoundError,
-    OutcomeUnknownError,
-    StaleError,
-    StoreError,
-    StoreFullError,
-    UnavailableError,
-)
-from ...store.rules import MAX_ENTRIES, check_capacity, validate_key
-from ...store.scope import Scope
+from ...store.contract import ABSENT, ANYTHING, Expected, Info, Item, Stored
+from ...store.errors import ConflictError, OutcomeUnknownError, StoreError, StoreFullError, UnavailableError
+from ...store.rules import MAX_ENTRIES, check_capacity
 from .api import (
     ATTEMPT_SECONDS,
     CONFLICT,
@@ -42,7 +31,7 @@ from .api import (
 from .message import MARKER, WRITE, Attempt, Document, free_at, is_value, revision_of
 from .view import View
 
-__all__ = ["CALL_SECONDS", "JetStreamStore", "not_permitted"]
+__all__ = ["CALL_SECONDS", "Notes", "not_permitted"]
 
 T = TypeVar("T")
 
@@ -57,8 +46,12 @@ LAG_SECONDS: Final = 1.5
 """How long a new leader may not know yet what an earlier one acknowledged. After that, a revision beyond the end
 of the stream is taken for one that was never given."""
 
+LOOK_SECONDS: Final = 0.25
+"""How long what the leader held at the last look stands for another look: long enough for the change that a read was
+made for, and nothing beside the time that a power cut and a restart take."""
+
 UNGUARDED: Final = 64
-"""Creates that may be under way at once without ever exceeding the capacity. See `JetStreamStore.create`."""
+"""Creates that may be under way at once without ever exceeding the capacity. See `Notes.put`."""
 
 _REVISION: Final = re.compile(r"([1-9][0-9]{0,19})@.{1,64}")
 
@@ -67,29 +60,30 @@ _AWAY: Final = (
 )
 
 
-class JetStreamStore:
-    """The `Store` over one prefix of one bucket. Any number of calls may run at once on the connection's loop.
+class Notes:
+    """What `store.contract.Backend` asks for, as coroutines. Any number may run at once on the connection's loop.
 
     A revision names one message: its sequence, and what tells it from any other that ever had that sequence
     (`revision_of`). For sequences are given again in a bucket that was deleted and made again, and by a broker that
-    lost its last writes in a power cut. So every update first looks whether the leader holds that very message; that
+    lost its last writes in a power cut. So every change first looks whether the leader holds that very message; that
     nothing replaces it from then on, the broker checks by the sequence. What remains open is a loss of writes, and a
     new value at the same sequence, between the two.
     """
 
-    def __init__(self, api: Api, bucket: str, prefix: str, *, created: str, blind: bool = False) -> None:
+    def __init__(self, api: Api, bucket: str, prefix: str, *, created: str) -> None:
         self._api = api
         self._bucket = bucket
         self._stream = f"KV_{bucket}"
         self._root = f"$KV.{bucket}." + (f"{prefix}." if prefix else "")
         self._view = View(api, self._stream, self._root)
-        self._blind = blind
         self._created = created
         """When the bucket now in place was made, as last seen."""
         self._newest = 0
         """A sequence which that bucket is known to have reached."""
         self._listening: asyncio.Task[None] | None = None
         """Under way from when a call waited in vain until the broker's next word."""
+        self._looked: tuple[str, str, float] | None = None
+        """The key, revision and time of the last look that found a value: a change that follows it needs no other."""
 
     def info(self) -> Info:
         return Info("jetstream", self._bucket)
@@ -98,19 +92,16 @@ class JetStreamStore:
         items = await self._steadily(self._view.list, await self._deadline())
         return [Item(key, items[key]) for key in sorted(items)]
 
-    async def read(self, key: str, *, scope: Scope | None = None) -> Entry:
-        validate_key(key)
-        message = await self._last(self._root + key, await self._deadline())
+    async def get(self, key: str, after: str | None) -> Stored | None:
+        message = await self._newest_message(key, after, await self._deadline())
         if message is None or not is_value(message):
-            if scope is not None and scope.revision(key) is not None:
-                scope.drop(key, "stale")
-            raise KeyNotFoundError
-        entry = parse(message.data)
-        if scope is not None:
-            scope.grant(key, revision_of(message), "read")
-        return entry
+            self._looked = None
+            return None
+        revision = revision_of(message)
+        self._looked = key, revision, _now()
+        return Stored(revision, message.data)
 
-    async def create(self, key: str, description: str, content: str, *, scope: Scope | None = None) -> None:
+    async def put(self, key: str, data: bytes, expected: Expected) -> str:
         """See the contract. How far the capacity is exact when several writers race:
 
         near the limit (the last 64 places) a create is applied only if nothing under the prefix has changed
@@ -119,70 +110,57 @@ class JetStreamStore:
         before 2.12 cannot check a whole prefix; there, creates that race for the last places can exceed it by
         their number.
         """
-        document = Document(key, description, content)
-        with _honest(key, scope):
-            revision = await self._create(key, document, await self._deadline())
-        if scope is not None:
-            scope.grant(key, revision, "created")
+        document, deadline = Document(data), await self._deadline()
+        if expected is ABSENT:
+            return await self._create(key, document, deadline)
+        if expected is ANYTHING:
+            return await self._overwrite(key, document, deadline)
+        return await self._replace(key, document, expected, deadline)
 
-    async def update(self, key: str, description: str, content: str, *, scope: Scope | None = None) -> None:
-        document = Document(key, description, content)
+    async def remove(self, key: str, expected: Expected) -> str | None:
         deadline = await self._deadline()
-        with _honest(key, scope):
-            if self._blind:
-                revision = await self._overwrite(key, document, deadline)
+        while True:
+            message = await self._last(self._root + key, deadline) if expected is ANYTHING else None
+            if expected is ANYTHING and (message is None or not is_value(message)):
+                return None
+            revision = revision_of(message) if message is not None else str(expected)
+            try:
+                await self._replace(key, MARKER, revision, deadline)
+            except ConflictError as conflict:
+                if conflict.absent:
+                    return None
+                if expected is not ANYTHING:
+                    raise
             else:
-                held = scope.revision(key) if scope is not None else None
-                if held is None:
-                    raise StaleError("not_read")
-                seen = await self._message(key, held, deadline)
-                swapped = None if seen is None else await self._swap(key, document, seen.sequence, deadline)
-                if swapped is None:
-                    raise StaleError("changed")
-                revision = swapped
-        if scope is not None:
-            scope.grant(key, revision, "updated")
+                return revision
+            _in_time(deadline)
 
-    async def delete(self, key: str, *, scope: Scope | None = None) -> bool:
-        validate_key(key)
-        deadline = await self._deadline()
-        removed = None
-        with _honest(key, scope):
-            while removed is None:
-                message = await self._last(self._root + key, deadline)
-                if message is None or not is_value(message):
-                    break
-                parse(message.data)
-                if await self._swap(key, MARKER, message.sequence, deadline) is not None:
-                    removed = revision_of(message)
-                else:
-                    _in_time(deadline)
-        if scope is not None and removed is not None:
-            scope.drop(key, "deleted", removed)
-        elif scope is not None and scope.revision(key) is not None:
-            scope.drop(key, "stale")
-        return removed is not None
-
-    async def delete_revision(self, key: str, revision: str) -> bool:
-        """As `store.contract.Removing` promises."""
-        validate_key(key)
-        deadline = await self._deadline()
-        message = await self._message(key, revision, deadline)
-        if message is None:
-            return False
-        parse(message.data)
-        return await self._swap(key, MARKER, message.sequence, deadline) is not None
-
-    # Authority
-
-    async def _message(self, key: str, revision: str, deadline: float) -> Message | None:
-        """The message that `revision` names; None if that is not the key's last one any more."""
+    async def _replace(self, key: str, document: "Document", revision: str, deadline: float) -> str:
+        """Store `document` in place of the message that `revision` names."""
         found = _REVISION.fullmatch(revision)
+        looked, self._looked = self._looked, None
         if found is None:
-            return None
+            raise ConflictError(absent=False)
+        sequence = int(found[1])
+        if looked is None or looked[:2] != (key, revision) or _now() - looked[2] > LOOK_SECONDS:
+            last = await self._newest_message(key, revision, deadline)
+            if last is None or not is_value(last):
+                raise ConflictError(absent=True)
+            if revision_of(last) != revision:
+                raise ConflictError(absent=False)
+        swapped = await self._swap(key, document, sequence, deadline)
+        if swapped is None:
+            raise ConflictError(absent=free_at(await self._last(self._root + key, deadline)) is not None)
+        return swapped
+
+    # Revisions
+
+    async def _newest_message(self, key: str, after: str | None, deadline: float) -> Message | None:
+        """The key's last message. With `after`, a revision of it: not one from before that."""
+        found = _REVISION.fullmatch(after or "")
         begun, created = _now(), self._created
         last = await self._last(self._root + key, deadline)
-        while last is None or last.sequence < int(found[1]):
+        while found is not None and (last is None or last.sequence < int(found[1])):
             # Gone, or else the leader has not caught up yet: its word counts once it has come that far.
             info = await self._info(deadline)
             behind = info.created == created and info.last_sequence < int(found[1])
@@ -190,7 +168,7 @@ class JetStreamStore:
             if not behind or _now() >= begun + LAG_SECONDS:
                 break
             await asyncio.sleep(0.1)
-        return last if last is not None and revision_of(last) == revision else None
+        return last
 
     # Writing
 
@@ -202,7 +180,7 @@ class JetStreamStore:
             if (await self._info(deadline)).subject_count > MAX_ENTRIES - UNGUARDED:
                 expected, guard = await self._count(key, deadline)
             if expected is None:
-                raise KeyExistsError("This key already holds a memory.")
+                raise ConflictError(absent=False)
             revision = await self._swap(key, document, expected, deadline, guard)
             if revision is not None:
                 return revision
@@ -239,11 +217,10 @@ class JetStreamStore:
             try:
                 if message is None or not is_value(message):
                     return await self._create(key, document, deadline)
-                parse(message.data)
                 revision = await self._swap(key, document, message.sequence, deadline)
                 if revision is not None:
                     return revision
-            except KeyExistsError:
+            except ConflictError:
                 pass  # Somebody was faster; that value is then overwritten.
             _in_time(deadline)
 
@@ -427,14 +404,3 @@ def not_permitted(error: RefusedError) -> str:
         f"the broker does not permit this user to {missing}; allow that{own_inbox} "
         "(docs/jetstream.md has the table of all that is needed)"
     )
-
-
-@contextmanager
-def _honest(key: str, scope: Scope | None) -> Iterator[None]:
-    """Whatever leaves a write with an unknown or refused outcome takes the authority over the key."""
-    try:
-        yield
-    except (StaleError, OutcomeUnknownError, asyncio.CancelledError) as error:
-        if scope is not None:
-            scope.drop(key, "stale" if isinstance(error, StaleError) else "unknown")
-        raise

@@ -1,0 +1,123 @@
+"""Lanes: a thread a run, which serves what concerns the run in the order in which it was asked.
+
+A run's lane is there from the first request that opens it until the run is closed and nothing waits for it any more.
+So two requests for one run are never answered out of order, and never by an older state than that of the answer
+before; runs do not wait for each other. One lane more, `control`, serves what belongs to no run.
+"""
+
+import threading
+from collections.abc import Callable
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Final
+
+from .codes import REFUSED, Error
+from .states import RunState
+
+if TYPE_CHECKING:
+    from ..run.session import Run
+    from .messages import RequestId
+
+__all__ = ["MAX_OPEN_RUNS", "Lane", "Lanes"]
+
+MAX_OPEN_RUNS: Final = 256
+"""Runs that a harness opens, at once in one process, beside the process's own; each has a thread. A harness needs one,
+a fleet endpoint some."""
+
+
+class Lane:
+    """A thread and its jobs. What it holds of its run is touched by that thread alone, but for `waiting`."""
+
+    def __init__(self, name: str | None, state: RunState = RunState.CLOSED) -> None:
+        self.name = name
+        self.state = state
+        self.run: Run | None = None
+        self.unsaved: str | None = None
+        """What was last told of the run's journal: see `unsaved` of the run."""
+        self.opened_by: RequestId | None = None
+        """The request that opened the run, until another one shows that the harness knows of it."""
+        self.waiting = 0
+        """Jobs that are not done yet. Guarded."""
+        self.busy = threading.Lock()
+        self._jobs: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self.thread = threading.Thread(target=self._work, name=name or "control", daemon=True)
+        self.thread.start()
+
+    def put(self, job: Callable[[], None]) -> None:
+        self._jobs.put(job)
+
+    def stop(self) -> None:
+        """The thread ends after what has been put."""
+        self._jobs.put(None)
+
+    def _work(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            job()
+
+
+class Lanes:
+    """The lanes of one process, by run. `own` is the id of the process's own run."""
+
+    def __init__(self, guard: threading.RLock, own: str) -> None:
+        self._guard = guard
+        self._own = own
+        self._by_run: dict[str, Lane] = {}
+        self._own_existed = False
+        self.control = Lane(None)
+
+    def all(self) -> list[Lane]:
+        """Those of the runs."""
+        with self._guard:
+            return list(self._by_run.values())
+
+    def find(self, run: object) -> Lane | None:
+        """The lane of a run that is open, or about to be; None if there is none."""
+        return self._by_run.get(run) if isinstance(run, str) else None
+
+    def own(self) -> Lane | None:
+        """The lane of the process's own run, made if it never was; None once that run has ended."""
+        lane = self.find(self._own)
+        if lane is None and not self._own_existed:
+            lane = self._make(self._own, RunState.UNUSED)
+        return lane
+
+    def to_open(self, run: str) -> Lane:
+        """The lane for a run that is to be opened, made if there is none.
+
+        Raises:
+            Error: there are as many as may be, or as the system lets this process have.
+        """
+        lane = self.find(run)
+        if lane is not None:
+            return lane
+        if len(self._by_run.keys() - {self._own}) >= MAX_OPEN_RUNS and run != self._own:
+            raise Error(REFUSED, f"{MAX_OPEN_RUNS} runs are open; end one first")
+        return self._make(run, RunState.CLOSED)
+
+    def put(self, lane: Lane, job: Callable[[], None]) -> None:
+        """Have `lane` do `job` after all that it was given before."""
+
+        def work() -> None:
+            try:
+                job()
+            finally:
+                self._done(lane)
+
+        with self._guard:
+            lane.waiting += 1
+            lane.put(work)
+
+    def _make(self, run: str, state: RunState) -> Lane:
+        try:
+            lane = self._by_run[run] = Lane(run, state)
+        except RuntimeError as error:  # the system's limit of threads
+            raise Error(REFUSED, "this system lets the sidecar start no more threads; end a run first") from error
+        self._own_existed = self._own_existed or run == self._own
+        return lane
+
+    def _done(self, lane: Lane) -> None:
+        with self._guard:
+            lane.waiting -= 1
+            if lane.state is RunState.CLOSED and not lane.waiting and lane.name is not None:
+                if self._by_run.get(lane.name) is lane:
+                    del self._by_run[lane.name]
+                lane.stop()
