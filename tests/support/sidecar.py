@@ -132,7 +132,7 @@ class Sidecar:
         )
         self._received = bytearray()
         self._frames: list[Frame] = []
-        self._asked: dict[int | str, str] = {}
+        self._asked: dict[int | str, tuple[str, bool]] = {}
         self._next = 1
 
     def __enter__(self) -> "Sidecar":
@@ -169,7 +169,7 @@ class Sidecar:
     def send(self, *messages: Any) -> None:
         """Send all messages in one write."""
         self._asked.update(
-            (message["id"], message["method"])
+            (message["id"], (message["method"], _is_modern(message)))
             for message in messages
             if isinstance(message, dict) and isinstance(message.get("id"), int | str) and "method" in message
         )
@@ -269,12 +269,11 @@ class Sidecar:
 
         if "result" not in frame:
             return frame
-        method = self._asked.get(frame["id"])
         is_modern = "resultType" in frame["result"]
-        if method is not None:
-            assert is_modern == (self.era == "modern" and method != "initialize")
-            if method not in OWN_METHODS:
-                validate_server_result(method, MODERN_VERSION if is_modern else LEGACY_VERSION, frame["result"])
+        method, asked_so = self._asked.get(frame["id"], (None, is_modern))
+        assert is_modern == asked_so
+        if method is not None and method not in OWN_METHODS:
+            validate_server_result(method, MODERN_VERSION if is_modern else LEGACY_VERSION, frame["result"])
         if not is_modern:
             return frame
         told = dict(frame["result"])
@@ -362,6 +361,13 @@ class Sidecar:
     def kill(self) -> None:
         self.process.kill()
         self.wait()
+
+
+def _is_modern(message: Frame) -> bool:
+    """Whether a request is complete in itself."""
+    params = message.get("params")
+    meta = params.get("_meta") if isinstance(params, dict) else None
+    return isinstance(meta, dict) and f"{META}protocolVersion" in meta
 
 
 def result(answer: Frame) -> Frame:

@@ -37,6 +37,8 @@ class Lane:
         """The request that opened the run, until another one shows that the harness knows of it."""
         self.waiting = 0
         """Jobs that are not done yet. Guarded."""
+        self.is_counted = False
+        """Whether it is one of the runs of which there are so many at most. Guarded."""
         self.busy = threading.Lock()
         self._jobs: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         self.thread = threading.Thread(target=self._work, name=name or "control", daemon=True)
@@ -87,11 +89,12 @@ class Lanes:
             Error: there are as many as may be, or as the system lets this process have.
         """
         lane = self.find(run)
-        if lane is not None:
-            return lane
-        if len(self._by_run.keys() - {self._own}) >= MAX_OPEN_RUNS and run != self._own:
-            raise Error(REFUSED, f"{MAX_OPEN_RUNS} runs are open; end one first")
-        return self._make(run, RunState.CLOSED)
+        if lane is None or not lane.is_counted:
+            if run != self._own and sum(lane.is_counted for lane in self._by_run.values()) >= MAX_OPEN_RUNS:
+                raise Error(REFUSED, f"{MAX_OPEN_RUNS} runs are open; end one first")
+            lane = lane or self._make(run, RunState.CLOSED)
+            lane.is_counted = run != self._own
+        return lane
 
     def put(self, lane: Lane, job: Callable[[], None]) -> None:
         """Have `lane` do `job` after all that it was given before."""
@@ -105,6 +108,11 @@ class Lanes:
         with self._guard:
             lane.waiting += 1
             lane.put(work)
+
+    def settle(self, lane: Lane) -> None:
+        """A job has changed how the run stands. To be called before that is answered, so that the answer is true."""
+        with self._guard:
+            lane.is_counted = lane.is_counted and (lane.state is not RunState.CLOSED or lane.waiting > 1)
 
     def _make(self, run: str, state: RunState) -> Lane:
         try:

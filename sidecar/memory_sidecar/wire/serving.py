@@ -38,6 +38,7 @@ def serve_call(session: Session, call: Call, lane: Lane, handler: Handler) -> No
             call.code, call.error = CODES[error.code], error.code
             answer = m.failure(request.id, error.code, str(error), error.data)
 
+    session.lanes.settle(lane)
     was_full = session.calls.is_full
     was_cancelled = session.calls.remove(call)  # from here on a cancellation finds nothing
     if not was_cancelled and answer is not None:
