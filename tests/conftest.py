@@ -19,8 +19,8 @@ for _number, _handler in ((signal.SIGINT, signal.default_int_handler), (signal.S
     if signal.getsignal(_number) is signal.SIG_IGN:
         signal.signal(_number, _handler)
 
-# The contract's asserts are in a plain module: let its failures show their values too.
-pytest.register_assert_rewrite("tests.contract.suite")
+# The contract's asserts are in the package: let their failures show their values too.
+pytest.register_assert_rewrite("memory_sidecar.testing")
 
 
 @pytest.fixture(params=["asyncio", "trio"])

@@ -5,23 +5,21 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from tests.contract.suite import BlindContract, GuardedContract, Subject
 
-from memory_sidecar.backend.file import FileOptions, open_file
-from memory_sidecar.store.store import Store
+from memory_sidecar.backend.file import FileBackend
+from memory_sidecar.testing import BackendContract, BlindContract, GuardedContract, Subject
 
 
 class _Files(Subject):
-    backend = "file"
+    name = "file"
 
-    def __init__(self, directory: Path, *, guard: bool) -> None:
+    def __init__(self, directory: Path) -> None:
         self._directory = directory
-        self._guard = guard
 
-    def open(self) -> Store:
+    def open(self) -> FileBackend:
         return self._open(self._directory / "notes")
 
-    def unreachable(self) -> Store:
+    def unreachable(self) -> FileBackend:
         gone = self._directory / "gone"
         store = self._open(gone)
         gone.rmdir()
@@ -37,18 +35,21 @@ class _Files(Subject):
     def stored(self) -> Mapping[str, bytes]:
         return {path.name.removesuffix(".md"): path.read_bytes() for path in (self._directory / "notes").iterdir()}
 
-    def _open(self, directory: Path) -> Store:
-        options = FileOptions(directory=str(directory), require_read_before_update=self._guard)
-        return open_file(options, "agent", None).store
+    def _open(self, directory: Path) -> FileBackend:
+        directory.mkdir(exist_ok=True)
+        return FileBackend(str(directory))
 
 
-class TestGuarded(GuardedContract):
+class _Provided:
     @pytest.fixture
     def subject(self, tmp_path: Path) -> Subject:
-        return _Files(tmp_path, guard=True)
+        return _Files(tmp_path)
 
 
-class TestBlind(BlindContract):
-    @pytest.fixture
-    def subject(self, tmp_path: Path) -> Subject:
-        return _Files(tmp_path, guard=False)
+class TestBackend(_Provided, BackendContract): ...
+
+
+class TestGuarded(_Provided, GuardedContract): ...
+
+
+class TestBlind(_Provided, BlindContract): ...

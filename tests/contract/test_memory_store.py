@@ -3,26 +3,25 @@
 from collections.abc import Mapping
 
 import pytest
-from tests.contract.suite import BlindContract, GuardedContract, Subject
-from tests.support.memory_store import Shelf, memory_store
+from tests.support.memory_store import MemoryBackend, Shelf
 
-from memory_sidecar.store.store import Store
+from memory_sidecar.testing import BackendContract, BlindContract, GuardedContract, Subject
 
 
-class _Memory(Subject):
-    backend = "memory"
+class Memory(Subject):
+    name = "memory"
+    kind: type[MemoryBackend] = MemoryBackend
 
-    def __init__(self, *, guard: bool) -> None:
-        self._guard = guard
+    def __init__(self) -> None:
         self._shelf = Shelf()
 
-    def open(self) -> Store:
-        return memory_store(self._shelf, guard=self._guard)
+    def open(self) -> MemoryBackend:
+        return self.kind(self._shelf)
 
-    def unreachable(self) -> Store:
+    def unreachable(self) -> MemoryBackend:
         shelf = Shelf()
         shelf.broken = True
-        return memory_store(shelf, guard=self._guard)
+        return self.kind(shelf)
 
     def plant(self, key: str, document: bytes) -> None:
         self._shelf.documents[key] = document
@@ -31,13 +30,16 @@ class _Memory(Subject):
         return dict(self._shelf.documents)
 
 
-class TestGuarded(GuardedContract):
+class _Provided:
     @pytest.fixture
     def subject(self) -> Subject:
-        return _Memory(guard=True)
+        return Memory()
 
 
-class TestBlind(BlindContract):
-    @pytest.fixture
-    def subject(self) -> Subject:
-        return _Memory(guard=False)
+class TestBackend(_Provided, BackendContract): ...
+
+
+class TestGuarded(_Provided, GuardedContract): ...
+
+
+class TestBlind(_Provided, BlindContract): ...

@@ -8,7 +8,6 @@ import pytest
 import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
-from tests.contract.suite import CONTENTS, DESCRIPTIONS
 
 from memory_sidecar.store import document as module
 from memory_sidecar.store import front_matter
@@ -16,6 +15,7 @@ from memory_sidecar.store.contract import Entry
 from memory_sidecar.store.document import HEADER_BYTES, check_text, other_lines, parse, parse_description, serialize
 from memory_sidecar.store.errors import InvalidError, UnreadableError
 from memory_sidecar.store.rules import MAX_CONTENT_BYTES, MAX_ENTRY_BYTES, normalize_description, one_line
+from memory_sidecar.testing.texts import CONTENTS, DESCRIPTIONS
 
 TEXT = st.text(alphabet=st.characters(codec="utf-8"), max_size=80)
 LOOKS = st.one_of(

@@ -6,7 +6,6 @@ import sys
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from tests.contract.suite import ILLEGAL_KEYS
 
 from memory_sidecar.store.document import serialize
 from memory_sidecar.store.errors import InvalidError, StoreFullError
@@ -23,6 +22,7 @@ from memory_sidecar.store.rules import (
     validate_key,
     validate_write,
 )
+from memory_sidecar.testing.texts import ILLEGAL_KEYS
 
 KEY_CHARACTERS = set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._=-")
 

@@ -8,22 +8,20 @@ from contextlib import AsyncExitStack
 
 import pytest
 from nats.aio.client import Client
-from tests.contract.suite import BlindContract, GuardedContract, Subject
 from tests.support.broker import Cluster, Loop, add_bucket, api, connected, delete_bucket, put, run_broker
 
 from memory_sidecar.backend.jetstream.bucket import JetStreamOptions, bind
 from memory_sidecar.backend.jetstream.thread import JetStreamBackend
 from memory_sidecar.store.document import serialize
-from memory_sidecar.store.store import Store
+from memory_sidecar.testing import BackendContract, BlindContract, GuardedContract, Subject
 
 
 class _Bucket(Subject):
-    backend = "jetstream"
+    name = "jetstream"
 
-    def __init__(self, urls: list[str], replicas: int, loop: Loop, *, blind: bool) -> None:
+    def __init__(self, urls: list[str], replicas: int, loop: Loop) -> None:
         self._urls = urls
         self._replicas = replicas
-        self._blind = blind
         self._loop = loop
         self._connections = AsyncExitStack()
         self._opened = 0
@@ -34,12 +32,12 @@ class _Bucket(Subject):
         self._loop.run(delete_bucket(self._nc, self._bucket))
         self._loop.run(self._connections.aclose())
 
-    def open(self) -> Store:
+    def open(self) -> JetStreamBackend:
         # Each with a connection of its own, on a cluster to another member.
         self._opened += 1
         return self._bind(self._connect(self._urls[self._opened % len(self._urls)]), self._bucket)
 
-    def unreachable(self) -> Store:
+    def unreachable(self) -> JetStreamBackend:
         gone = self._loop.run(add_bucket(self._nc, num_replicas=self._replicas))
         store = self._bind(self._connect(), gone)
         self._loop.run(delete_bucket(self._nc, gone))
@@ -75,10 +73,9 @@ class _Bucket(Subject):
     def _connect(self, *urls: str) -> Client:
         return self._loop.run(self._connections.enter_async_context(connected(*(urls or self._urls))))
 
-    def _bind(self, nc: Client, bucket: str) -> Store:
-        options = JetStreamOptions(bucket, no_require_read_before_update=self._blind)
-        bound = self._loop.run(bind(nc, options, identity="agent"))
-        return Store(JetStreamBackend(bound.notes, self._loop.run), guard=bound.guard)
+    def _bind(self, nc: Client, bucket: str) -> JetStreamBackend:
+        bound = self._loop.run(bind(nc, JetStreamOptions(bucket), identity="agent"))
+        return JetStreamBackend(bound.notes, self._loop.run)
 
 
 @pytest.fixture(scope="module")
@@ -104,41 +101,36 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
 
 class _OnOneServer:
     @pytest.fixture
-    def subject(self, server: list[str], loop: Loop, blind: bool) -> Iterator[Subject]:
-        bucket = _Bucket(server, 1, loop, blind=blind)
+    def subject(self, server: list[str], loop: Loop) -> Iterator[Subject]:
+        bucket = _Bucket(server, 1, loop)
         yield bucket
         bucket.close()
 
 
 class _OnACluster:
     @pytest.fixture
-    def subject(self, cluster: list[str], loop: Loop, blind: bool) -> Iterator[Subject]:
-        bucket = _Bucket(cluster, 3, loop, blind=blind)
+    def subject(self, cluster: list[str], loop: Loop) -> Iterator[Subject]:
+        bucket = _Bucket(cluster, 3, loop)
         yield bucket
         bucket.close()
 
 
-class _Guarded:
-    @pytest.fixture
-    def blind(self) -> bool:
-        return False
+class TestBackend(_OnOneServer, BackendContract): ...
 
 
-class _Blind:
-    @pytest.fixture
-    def blind(self) -> bool:
-        return True
+class TestGuarded(_OnOneServer, GuardedContract): ...
 
 
-class TestGuarded(_Guarded, _OnOneServer, GuardedContract): ...
-
-
-class TestBlind(_Blind, _OnOneServer, BlindContract): ...
+class TestBlind(_OnOneServer, BlindContract): ...
 
 
 @pytest.mark.long
-class TestGuardedOnACluster(_Guarded, _OnACluster, GuardedContract): ...
+class TestBackendOnACluster(_OnACluster, BackendContract): ...
 
 
 @pytest.mark.long
-class TestBlindOnACluster(_Blind, _OnACluster, BlindContract): ...
+class TestGuardedOnACluster(_OnACluster, GuardedContract): ...
+
+
+@pytest.mark.long
+class TestBlindOnACluster(_OnACluster, BlindContract): ...
