@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from .backend.choose import Running, backend_of, open_backend
+from .application import Application, application
+from .backend.choose import Running, backend_of, must_be_named, open_backend
 from .backend.opened import BackendError, Opened
 from .config import LAUNCHED, Config, ConfigError, load
 from .exits import StartError
@@ -33,8 +34,8 @@ if TYPE_CHECKING:
 __all__ = [
     "Arguments",
     "Plan",
-    "default_identity",
     "default_journal_dir",
+    "launcher",
     "lock_down",
     "prepare",
     "settle",
@@ -123,23 +124,16 @@ def prepare(arguments: Arguments, injected: "Injected | None" = None) -> Plan:
     Raises:
         StartError: with the full remedy.
     """
-    config, identity = settle(arguments)
+    config, named = settle(arguments)
     if arguments.run is not None and not is_run_id(arguments.run):
         raise StartError("--run is an id of 1 to 128 letters, digits, _ and -, starting with a letter or digit")
-    identity = identity or arguments.default_identity or default_identity()
-    if not identity:
-        raise StartError("there is no identity to keep memories under", "set --identity or identity in --config")
-    if not is_key(identity):
-        raise StartError(
-            f"the identity {identity!r} cannot name a directory",
-            "set identity to letters, digits and . _ = - or name another with --identity",
-        )
     journal_dir = arguments.journal_dir or default_journal_dir(arguments.store_dir)
     if config.memory.enabled and injected is None:
         try:
             backend_of(config)
         except BackendError as error:
             raise StartError(error.problem, error.remedy) from error
+    identity = _whose(arguments, config, named, injected=injected is not None)
     own = _make_journal_dir(os.path.abspath(journal_dir), identity)
     mode = _mode(arguments.lockdown)
     return Plan(config, identity, arguments.store_dir, own, arguments.run, mode, injected)
@@ -239,24 +233,41 @@ def default_journal_dir(store_dir: str | None) -> str:
     return os.path.join(state, "memory-sidecar", "runs")
 
 
-def default_identity() -> str | None:
-    """The base name of the application that launched this process, where the system tells (Linux does)."""
+def _whose(arguments: Arguments, config: Config, named: str | None, *, injected: bool) -> str:
+    """The identity: as named, else of the application that launched this process where that is certain.
+
+    Raises:
+        StartError: it is not certain, or cannot be one; or this backend wants it named.
+    """
+    if named is None and config.memory.enabled and not injected and must_be_named(config):
+        raise StartError(
+            "no identity is named, and in a bucket that agents share it must be",
+            "set --identity or identity in --config, or harness.memory.options.prefix",
+        )
+    found = Application(named or arguments.default_identity or "")
+    if not found.name:
+        found = launcher()
+    if found.why_not:
+        raise StartError(
+            f"there is no identity to keep memories under: {found.why_not}",
+            "set --identity, or identity in --config",
+        )
+    if not is_key(found.name):
+        raise StartError(
+            f"the identity {found.name!r} cannot name a directory",
+            "set identity to letters, digits and . _ = - or name another with --identity",
+        )
+    return found.name
+
+
+def launcher() -> Application:
+    """The application that launched this process, where the system tells (Linux does)."""
     try:
         with open(f"/proc/{os.getppid()}/cmdline", "rb") as file:
             words = os.fsdecode(file.read(65536)).split("\0")
     except OSError:
-        return None
-    return application_name(words)
-
-
-def application_name(words: list[str]) -> str | None:
-    """The name of the application in a command line: of the script, where an interpreter runs one."""
-    name = os.path.basename(words[0]) if words else ""
-    if name.rstrip("0123456789.") in ("python", "node", "pypy", "ruby", "deno", "bun"):
-        scripts = [word for word in words[1:] if word and not word.startswith("-")]
-        name = os.path.basename(scripts[0]) if scripts else name
-    stem = os.path.splitext(name)[0] or name
-    return "".join(char if (char.isalnum() and char.isascii()) or char in "_=-" else "-" for char in stem).strip("-")
+        words = []
+    return application(words)
 
 
 def _make_journal_dir(directory: str, identity: str) -> str:

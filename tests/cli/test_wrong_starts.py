@@ -438,3 +438,24 @@ def test_doctor_reads_every_note_as_a_run_would(cli: Cli, place: Place) -> None:
         "unreadable": len(bad),
         "directory": "is there",
     }
+
+
+def test_whose_memory_is_never_guessed_and_those_that_are_there_are_named(
+    cli: Cli, place: Place, tmp_path: Path
+) -> None:
+    place.write("a")
+    Place(place.path, "second").write("b")
+    config = tmp_path / "memory.yaml"
+    config.write_text("harness: {memory: {enabled: true}}\n")
+    options = ("--config", config, "--store-dir", place.path)
+    for words in (("list",), ("show", "a"), ("export",), ("quarantine", "a"), ("try",)):
+        done = cli(*words, *options)
+        assert done.status == 78, words
+        assert "whose memory? There are those of bot, second; name the agent with --identity NAME" in done.err
+    checked = cli("info", "--check", *options)
+    assert checked.status == 1
+    assert "There are those of bot, second" in checked.out
+    assert "where that is certain" in checked.out
+    assert "bot, by --identity" in cli("info", *options, "--identity", "bot").out
+    config.write_text("identity: bot\nharness: {memory: {enabled: true}}\n")
+    assert json.loads(cli("info", "--json", *options).out)["memory"]["identity_from"] == "the configuration"

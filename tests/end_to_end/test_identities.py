@@ -1,10 +1,15 @@
 """Whose run it is: a run id is a name within its identity, and authority never passes from one to another."""
 
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
-from tests.support.sidecar import LIST, RefusedError, guarded, launched
+from tests.support.sidecar import LIST, RefusedError, Sidecar, guarded, launched
+
+from memory_sidecar.assemble import Arguments, prepare
+from memory_sidecar.exits import StartError
 
 MAIN = ("--run", "main")
 
@@ -75,3 +80,63 @@ def test_a_file_of_another_program_under_a_runs_name_is_left(tmp_path: Path) -> 
             with pytest.raises(RefusedError, match=r"main\.jsonl is no journal of this program"):
                 sidecar.open("main")
             assert (base / "runs" / "tester" / "main.jsonl").read_text() == text
+
+
+# --- an identity that nobody named -------------------------------------------------------------------------------
+
+
+HARNESS = """
+import sys
+import anyio
+from memory_sidecar.harness import MemorySidecar, StartError
+
+async def main():
+    async with MemorySidecar.launch(store_dir=sys.argv[-1]) as memory, memory.run("main") as run:
+        await run.call("memory_write", {"key": "plan", "description": "d", "content": "c"})
+
+try:
+    anyio.run(main)
+except StartError as error:
+    sys.exit(str(error))
+"""
+
+
+def launch(words: list[str], script: Path, base: Path) -> subprocess.CompletedProcess[str]:
+    whole = [sys.executable, *words, str(base)]
+    return subprocess.run(whole, cwd=script.parent, capture_output=True, text=True, check=False)
+
+
+def test_the_base_name_of_a_script_is_taken_as_it_stands(tmp_path: Path) -> None:
+    for name in ("agent-1.2", "agent-1.3"):
+        script = tmp_path / f"{name}.py"
+        script.write_text(HARNESS)
+        done = launch([str(script)], script, tmp_path / "state")
+        assert (done.returncode, done.stderr) == (0, "")
+        assert (tmp_path / "state" / "memory" / name / "plan.md").exists()
+        assert (tmp_path / "state" / "runs" / name / "main.jsonl").exists()
+
+
+@pytest.mark.parametrize("how", ["-X dev", "-m", "-c", "uvicorn", "a name that no identity can have"])
+def test_a_name_that_is_not_certain_is_refused_with_the_option(tmp_path: Path, how: str) -> None:
+    script = tmp_path / {"uvicorn": "uvicorn.py", "-X dev": "agent.py", "-m": "agent.py"}.get(how, "my agent.py")
+    script.write_text(HARNESS)
+    words = {"-X dev": ["-X", "dev", str(script)], "-m": ["-m", "agent"], "-c": ["-c", HARNESS]}.get(how, [str(script)])
+    done = launch(words, script, tmp_path / "state")
+    assert done.returncode == 1
+    assert "set --identity, or identity in --config" in done.stderr or "name another with --identity" in done.stderr
+    assert not (tmp_path / "state").exists()
+
+
+def test_what_the_harness_does_not_know_the_sidecar_does_not_guess(tmp_path: Path) -> None:
+    with Sidecar(tmp_path, identity="") as sidecar:  # its parent runs tests
+        assert_cannot_start(sidecar, "there is no identity", "set --identity, or identity in --config")
+    assert not (tmp_path / "runs").exists()
+
+
+def test_on_a_bucket_an_identity_or_a_prefix_must_be_named(tmp_path: Path) -> None:
+    config = tmp_path / "memory.yaml"
+    config.write_text("harness: {memory: {enabled: true, backend: jetstream, options: {bucket: b}}}\n")
+    with pytest.raises(StartError, match=r"must be.*; set --identity or identity in --config, or .*prefix"):
+        prepare(Arguments(config=str(config), default_identity="agent", store_dir=str(tmp_path)))
+    config.write_text("harness: {memory: {enabled: true, backend: jetstream, options: {bucket: b, prefix: p}}}\n")
+    assert prepare(Arguments(config=str(config), default_identity="agent", store_dir=str(tmp_path))).identity == "agent"

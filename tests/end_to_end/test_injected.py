@@ -31,7 +31,7 @@ def command(tmp_path: Path) -> list[str]:
 
 
 async def test_a_store_brought_along_serves(command: list[str], tmp_path: Path) -> None:
-    async with MemorySidecar.launch(command=command, store_dir=tmp_path) as memory, memory.run("r") as run:
+    async with MemorySidecar.launch(command=command, store_dir=tmp_path, identity="tester") as memory, memory.run("r") as run:
         await run.call("memory_write", {"key": "k", "description": "d", "content": "c"})
         assert (await run.call("memory_read", {"key": "k"})).structured["content"] == "c"
         assert run.scope["store"].startswith("injected:")

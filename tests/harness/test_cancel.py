@@ -196,7 +196,7 @@ import asyncio, sys
 from memory_sidecar.harness import MemorySidecar
 
 async def main():
-    async with MemorySidecar.launch(store_dir=sys.argv[1]) as memory, memory.run("monday") as run:
+    async with MemorySidecar.launch(store_dir=sys.argv[1], identity="tester") as memory, memory.run("monday") as run:
         print(memory.pid, flush=True)
         while True:
             await run.call("memory_write", {"key": "plan", "description": "d", "content": "c", "overwrite": True})
@@ -208,7 +208,7 @@ SYNC_PROGRAM = """
 import sys
 from memory_sidecar.harness.sync import MemorySidecar
 
-with MemorySidecar.launch(store_dir=sys.argv[1]) as memory, memory.run("monday") as run:
+with MemorySidecar.launch(store_dir=sys.argv[1], identity="tester") as memory, memory.run("monday") as run:
     print(memory.pid, flush=True)
     while True:
         run.call("memory_write", {"key": "plan", "description": "d", "content": "c", "overwrite": True})

@@ -14,7 +14,7 @@ from typing import Any, cast
 import anyio
 import pytest
 from tests.support.processes import children
-from tests.support.sidecar import environment, guarded, launched
+from tests.support.sidecar import environment, guarded
 
 from exposure_policy import TOOLS
 from memory_sidecar.harness import (
@@ -326,15 +326,6 @@ print("mcp" in sys.modules)
     assert done.stderr == ""
     assert done.stdout == "False\n"
     assert (tmp_path / "state" / "memory" / "my_agent" / "plan.md").exists()
-
-
-def test_a_launch_without_a_default_takes_the_name_of_the_program_that_started_it(tmp_path: Path) -> None:
-    with launched(tmp_path, identity="") as sidecar:
-        sidecar.write("plan", "x")
-        sidecar.leave()
-    (identity,) = (tmp_path / "memory").iterdir()
-    assert (identity / "plan.md").exists()
-    assert identity.name not in ("", "python")
 
 
 @pytest.mark.parametrize("content", ["x" * 1_048_600, "\U0001f600" * 90_000], ids=["ascii", "escaped"])

@@ -32,7 +32,7 @@ def anyio_backend(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def launch(anyio_backend: str, tmp_path: Path) -> Any:
     def launched(**options: Any) -> AbstractAsyncContextManager[Any]:
-        settings = {"store_dir": tmp_path / "state", "env": environment(), **options}
+        settings = {"identity": "tester", "store_dir": tmp_path / "state", "env": environment(), **options}
         if anyio_backend == "asyncio":
             return MemorySidecar.launch(**settings)
         return memory_session(errlog=settings.pop("stderr", sys.__stderr__), **settings)
@@ -171,7 +171,7 @@ import anyio
 from memory_sidecar.harness import MemorySidecar
 
 async def main():
-    async with MemorySidecar.launch(store_dir=sys.argv[1]) as memory, memory.run() as run:
+    async with MemorySidecar.launch(store_dir=sys.argv[1], identity="tester") as memory, memory.run() as run:
         with anyio.open_signal_receiver(signal.SIGINT) as signals:
             print("ready", flush=True)
             async for _ in signals:  # "stop this answer, go on with the talk"

@@ -10,7 +10,7 @@ from ..store.store import Store
 from ..system import files
 from .opened import BackendError, Opened
 
-__all__ = ["BACKENDS", "DEFAULT_BACKEND", "Running", "backend_of", "check", "describe", "open_backend"]
+__all__ = ["BACKENDS", "DEFAULT_BACKEND", "Running", "backend_of", "check", "describe", "must_be_named", "open_backend"]
 
 BACKENDS: Final = ("file", "jetstream")
 DEFAULT_BACKEND: Final = "file"
@@ -88,6 +88,11 @@ def check(config: Config, identity: str, base: str | None) -> tuple[dict[str, An
         return _CHECK[backend_of(config)](config, identity, base)
     except OptionsError as error:
         raise BackendError(error.problem, error.remedy) from error
+
+
+def must_be_named(config: Config) -> bool:
+    """Whether somebody has to name the identity, as it decides which notes of a shared store are an agent's own."""
+    return backend_of(config) in _SHARED and (config.memory.options or {}).get("prefix") is None
 
 
 def _open_file(config: Config, identity: str, base: str | None, read_only: bool, _locked: bool) -> Running:
@@ -182,6 +187,7 @@ def _check_jetstream(config: Config, identity: str, _base: str | None) -> tuple[
     return asyncio.run(inspect_jetstream(options, identity=identity, context=config.nats_context))
 
 
+_SHARED: Final = ("jetstream",)
 _CHECK: Final = {"file": _check_file, "jetstream": _check_jetstream}
 _DESCRIBE: Final = {"file": _describe_file, "jetstream": _describe_jetstream}
 _OPEN: Final = {"file": _open_file, "jetstream": _open_jetstream}

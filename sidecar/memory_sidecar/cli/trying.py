@@ -16,12 +16,15 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
 
+from ..assemble import settle
+from ..backend.choose import describe
 from ..exits import EX_CONFIG, EX_USAGE
 from ..plain import visible
 from ..run.records import is_run_id
 from .shared.failure import Failure
 from .shared.places import PLACES, add_options, places
 from .shared.report import print_table
+from .shared.whose import check_named
 
 if TYPE_CHECKING:
     from ..harness.sync import MemorySidecar, Run
@@ -87,6 +90,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _launching(arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
     given = places(vars(arguments))
     if given.config or given.store_dir or given.journal_dir:
+        check_named(describe(*settle(given), given.store_dir), given)
         yield {
             "config": given.config,
             "identity": given.identity,

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Sequence
 from typing import Literal, TypedDict
 
+from ..application import application
 from .errors import StartError
 
 __all__ = ["LaunchOptions", "StrPath", "command_line"]
@@ -21,7 +22,8 @@ class LaunchOptions(TypedDict, total=False):
     config: StrPath | None
     """The YAML file with `identity`, `nats_context` and `harness.memory`; without one, memory is on, in files."""
     identity: str | None
-    """The agent's name; it overrides the configuration's. Neither: the base name of this application."""
+    """The agent's name; it overrides the configuration's. Neither: the base name of the script or program that this is,
+    where that is certain: not under a runner such as uvicorn or pytest, in a notebook, or with `python -m`."""
     store_dir: StrPath | None
     """The store base, under which relative memory directories and the journal lie; the working directory by default."""
     journal_dir: StrPath | None
@@ -55,7 +57,8 @@ def command_line(command: Sequence[StrPath] | None, options: LaunchOptions, run:
             option, text = f"--{name.replace('_', '-')}", _text(name, value)
             # A value that looks like an option needs the longer form; the sidecar reads the other one faster.
             words += [f"{option}={text}"] if text.startswith("-") else [option, text]
-    return [*words, "--default-identity", _application_name()]
+    name = application(sys.orig_argv).name  # where it is not certain the sidecar says what to set
+    return [*words, "--default-identity", name] if name else words
 
 
 def _this_python() -> Sequence[StrPath]:
@@ -72,11 +75,3 @@ def _text(name: str, value: object) -> str:
     if not isinstance(text, str):
         raise TypeError(f"{name} is a {type(value).__name__}; give it as text or as a path")
     return text
-
-
-def _application_name() -> str:
-    """The base name of the program that runs this library, as a legal identity."""
-    name = os.path.splitext(os.path.basename(sys.argv[0] if sys.argv else ""))[0]
-    if name in ("", "-", "-c", "-m", "__main__"):
-        name = os.path.basename(os.path.dirname(os.path.abspath(sys.argv[0]))) if name == "__main__" else "python"
-    return "".join(char if (char.isascii() and char.isalnum()) or char in "_=-" else "-" for char in name)

@@ -125,7 +125,7 @@ def _identity(identity: str | None) -> Check:
         return Check(
             "identity",
             "note",
-            "none is set: memories go under the base name of the harness's program",
+            "none is set: memories go under the base name of the harness's script or program, where that is certain",
             "set identity in --config, or --identity, to keep them together whatever launches them",
         )
     if not is_key(identity):

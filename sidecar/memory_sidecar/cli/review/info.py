@@ -13,16 +13,18 @@ from typing import Any, Final
 
 from exposure_policy import TOOLS
 
-from ...assemble import Arguments, default_identity, default_journal_dir, settle
-from ...backend.choose import backend_of, check, describe
+from ...assemble import Arguments, default_journal_dir, settle
+from ...backend.choose import backend_of, check, describe, must_be_named
 from ...backend.opened import BackendError
+from ...config import Config
 from ...exits import EX_CONFIG, StartError
 from ...plain import visible
 from ...store import rules
 from ...system.lockdown import available
 from ...tools.catalog import Catalog
-from ..shared.failure import complain
+from ..shared.failure import Failure, complain
 from ..shared.places import PLACES, add_options, places
+from ..shared.whose import check_named
 
 __all__ = ["configure", "run"]
 
@@ -57,10 +59,10 @@ def _check(arguments: Arguments) -> dict[str, Any]:
     config, identity = settle(arguments)
     if not config.memory.enabled:
         return {"state": {}, "refused": []}
-    identity = identity or default_identity() or ""
     try:
-        state, refused = check(config, identity, arguments.store_dir)
-    except BackendError as error:
+        check_named(describe(config, identity, arguments.store_dir), arguments)
+        state, refused = check(config, identity or "", arguments.store_dir)
+    except (BackendError, Failure) as error:
         state, refused = {}, [str(error)]
     return {"state": state, "refused": refused}
 
@@ -82,6 +84,7 @@ def _memory(arguments: Arguments) -> dict[str, Any]:
     return {
         "enabled": memory.enabled,
         "identity": identity,
+        "identity_from": _identity_from(arguments, config),
         "backend": backend_of(config),
         "where": describe(config, identity, arguments.store_dir),
         "journal": os.path.abspath(arguments.journal_dir or default_journal_dir(arguments.store_dir)),
@@ -100,6 +103,17 @@ def _memory(arguments: Arguments) -> dict[str, Any]:
     }
 
 
+def _identity_from(arguments: Arguments, config: Config) -> str:
+    """Which rule says what the identity is."""
+    if arguments.identity is not None:
+        return "--identity"
+    if config.identity is not None:
+        return "the configuration"
+    if config.memory.enabled and must_be_named(config):
+        return "nothing; it must be named: set --identity, or identity in --config"
+    return "the script or program that launches it, where that is certain; else it must be named"
+
+
 _WHERE_LABELS: Final = {"require_read_before_update": "guard", "shared": "shared with"}
 _WHERE_UNKNOWN: Final = {
     "directory": "memory/<identity>",
@@ -114,9 +128,10 @@ _WHERE_EMPTY: Final = {
 
 def _rows(memory: dict[str, Any]) -> list[tuple[str, str]]:
     yes = {True: "yes", False: "no"}
+    identity, rule = memory["identity"], memory["identity_from"]
     rows = [
         ("enabled", yes[memory["enabled"]] + ("" if memory["enabled"] else "; set harness.memory.enabled: true")),
-        ("identity", memory["identity"] or "the base name of the harness that launches it"),
+        ("identity", f"{identity}, by {rule}" if identity else rule),
         ("backend", memory["backend"]),
     ]
     for name, value in memory["where"].items():

@@ -11,7 +11,6 @@ from typing import NamedTuple, TypeVar
 
 from ...assemble import Arguments, settle
 from ...backend.choose import backend_of, describe, open_backend
-from ...config import Config
 from ...exits import EX_CONFIG
 from ...store.contract import Entry, Item
 from ...store.errors import UnavailableError, UnreadableError
@@ -20,6 +19,7 @@ from ...store.scope import Scope
 from ...store.store import Store
 from .failure import Failure
 from .remedy import command, quoted
+from .whose import check_named
 
 __all__ = ["Memory", "opened", "unreadable", "why_unreadable"]
 
@@ -73,7 +73,9 @@ def opened(arguments: Arguments, *, write: bool = False, make: bool = False, emp
     """
     config, identity = settle(arguments)
     backend = backend_of(config)
-    directory = _directory(config, identity, arguments) if backend == "file" else None
+    where = describe(config, identity, arguments.store_dir)
+    check_named(where, arguments)
+    directory: str | None = where.get("directory")
     unused = ""
     if not config.memory.enabled:
         unused = "note: its configuration has memory disabled, so no run sees it; set harness.memory.enabled: true"
@@ -113,15 +115,3 @@ def why_unreadable(directory: str | None, key: str, error: UnreadableError) -> t
     if directory is None:
         return f"{key}: {what}", "replace or remove it at the broker"
     return f"{key}: {what}", f"look at {quoted(f'{directory}/{key}.md')}, and mend it or move it away"
-
-
-def _directory(config: Config, identity: str | None, arguments: Arguments) -> str:
-    directory: str | None = describe(config, identity, arguments.store_dir)["directory"]
-    if directory is None:
-        raise Failure(
-            "whose memory?",
-            f"name the agent with {arguments.option('identity')} NAME, "
-            f"or give the {arguments.option('config')} FILE that its harness uses",
-            status=EX_CONFIG,
-        )
-    return directory
