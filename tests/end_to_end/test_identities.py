@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.end_to_end.test_handshake import assert_cannot_start
 from tests.support.sidecar import LIST, RefusedError, Sidecar, guarded, launched
 
 from memory_sidecar.assemble import Arguments, prepare

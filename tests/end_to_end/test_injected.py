@@ -31,7 +31,8 @@ def command(tmp_path: Path) -> list[str]:
 
 
 async def test_a_store_brought_along_serves(command: list[str], tmp_path: Path) -> None:
-    async with MemorySidecar.launch(command=command, store_dir=tmp_path, identity="tester") as memory, memory.run("r") as run:
+    launch = MemorySidecar.launch(command=command, store_dir=tmp_path, identity="tester")
+    async with launch as memory, memory.run("r") as run:
         await run.call("memory_write", {"key": "k", "description": "d", "content": "c"})
         assert (await run.call("memory_read", {"key": "k"})).structured["content"] == "c"
         assert run.scope["store"].startswith("injected:")
@@ -42,5 +43,5 @@ async def test_another_backend_in_the_configuration_is_refused_naming_both(comma
     config = tmp_path / "memory.yaml"
     config.write_text("harness: {memory: {enabled: true, backend: file}}\n")
     with pytest.raises(StartError, match=r"'file'.*'memory'"):
-        async with MemorySidecar.launch(command=command, config=config, store_dir=tmp_path):
+        async with MemorySidecar.launch(command=command, config=config, store_dir=tmp_path, identity="tester"):
             pass
