@@ -236,3 +236,46 @@ def test_copy_tells_the_same_memory_from_another(cli: Cli, place: Place) -> None
     place.write("a")
     done = cli("copy", "--from", config(place), "--to", config(place, "again.yaml"))
     assert (done.status, done.err) == (64, "memory-sidecar copy: --from and --to mean the same memory; name two\n")
+
+
+OBSIDIAN = "---\r\naliases: [Plan]\r\ntags:\r\n  - work\r\ndescription: the plan  # mine\r\n---\r\n"
+CLAUDE = "---\nname: user-prefs\ndescription: likes short answers\nmetadata:\n  type: feedback\n---\n\n"
+LOGSEQ = "---\ntitle: Journal\ntype:: page\n---\n\n"
+BASIC_MEMORY = "---\ntitle: Coffee\ntype: note\npermalink: coffee/notes\ntags:\n- a\n---\n"
+
+
+def test_header_lines_of_other_programs_go_everywhere_with_their_note(
+    cli: Cli, place: Place, other: Place, tmp_path: Path
+) -> None:
+    vault = {"obsidian.md": OBSIDIAN, "claude.md": CLAUDE}
+    bare = {"logseq.md": LOGSEQ, "basic.md": BASIC_MEMORY}
+    place.notes.mkdir(parents=True)
+    for name, header in (vault | bare).items():
+        (place.notes / name).write_bytes(f"{header}the body\r\n".encode())
+    before = documents(place)
+    file = tmp_path / "memory.jsonl"
+    assert cli("export", "--to", file, *place.options).status == 0
+    assert cli("import", file, *other.options).out == "4 created\n"
+    after = documents(other)
+    for name in vault:
+        assert after[name] == before[name]
+    for name, header in bare.items():  # no description: a stand-in is put in, and nothing else is changed
+        stand_in = b"description: '(no description)'\n"
+        assert after[name].replace(stand_in, b"") == before[name]
+        assert after[name].endswith(b"the body\r\n")
+        assert header.splitlines()[1].encode() in after[name]
+    assert cli("import", file, *other.options).out == "4 unchanged\n"
+    source, target = config(place), config(other)
+    assert cli("copy", "--from", source, "--to", target).out == "4 unchanged\n"
+    assert cli("quarantine", "obsidian", "--reason", "x", *place.options).status == 0
+    assert cli("quarantine", "--restore", "obsidian", *place.options).status == 0
+    assert documents(place) == before
+    shown = json.loads(cli("show", "claude", "--json", *place.options).out)
+    assert shown["header"] == CLAUDE
+
+
+def test_a_header_that_cannot_be_kept_is_refused_by_name(cli: Cli, place: Place) -> None:
+    note = {"key": "a", "description": "x", "content": "y", "header": "no header"}
+    done = cli("import", "-", *place.options, stdin=json.dumps(note) + "\n")
+    assert done.status != 0
+    assert "line 1: This memory has header lines of another program that cannot be kept" in done.err

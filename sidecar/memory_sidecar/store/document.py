@@ -52,6 +52,8 @@ def serialize(description: str, content: str, header: str = "") -> bytes:
     Raises:
         InvalidError: `header` cannot be kept: it is no header, takes no description, or is too long for this content.
     """
+    if not _is_text(header):
+        raise _not_kept()
     if not header:
         return f"---\ndescription: {_scalar(description)}\n---\n\n{content}".encode()
     kept = _with_description(header, description) + _separator(header, content)
@@ -129,6 +131,14 @@ def check_text(document: bytes) -> None:
         document.decode()
     except UnicodeDecodeError as error:
         raise _not_text() from error
+
+
+def _is_text(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _check_size(size: int) -> None:

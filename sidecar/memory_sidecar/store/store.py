@@ -114,10 +114,11 @@ class Store:
             told.count(1)
             return entry
 
-    def create(self, key: str, description: str, content: str, *, scope: Scope | None = None) -> None:
+    def create(self, key: str, description: str, content: str, *, header: str = "", scope: Scope | None = None) -> None:
         """Store a new entry. Of any number of concurrent creates of one key, one succeeds.
 
-        Grants authority over the key: the caller just wrote that value.
+        Grants authority over the key: the caller just wrote that value. `header` is that of an `Entry`, for a note that
+        is carried here from elsewhere.
 
         Raises:
             InvalidError: a part is not legal.
@@ -127,7 +128,7 @@ class Store:
             OutcomeUnknownError: the entry may or may not be stored; `scope` forgets the key, for that reason.
         """
         with self._watch("create") as told:
-            document = serialize(validate_write(key, description, content), content)
+            document = serialize(validate_write(key, description, content), content, header)
             try:
                 revision = _changed(key, scope, lambda: self.backend.put(key, document, ABSENT))
             except ConflictError as conflict:
@@ -140,8 +141,12 @@ class Store:
                 scope.grant(key, revision, "created")
             told.count(1)
 
-    def update(self, key: str, description: str, content: str, *, scope: Scope | None = None) -> None:
+    def update(
+        self, key: str, description: str, content: str, *, header: str | None = None, scope: Scope | None = None
+    ) -> None:
         """Replace what `key` holds. Grants authority over the new value.
+
+        Header lines of another program stay. Only a note that is carried here from elsewhere brings its own `header`.
 
         Raises:
             InvalidError: a part is not legal.
@@ -155,7 +160,7 @@ class Store:
         with self._watch("update") as told:
             line = validate_write(key, description, content)
             replace = self._replace_seen if self.guard else self._replace_any
-            revision = replace(key, line, content, scope)
+            revision = replace(key, lambda stored: _rewritten(stored, line, content, header), scope)
             if scope is not None:
                 scope.grant(key, revision, "updated")
             told.count(1)
@@ -183,24 +188,24 @@ class Store:
             told.count(0 if removed is None else 1)
             return removed is not None
 
-    def _replace_seen(self, key: str, description: str, content: str, scope: Scope | None) -> str:
+    def _replace_seen(self, key: str, rewrite: "_Rewrite", scope: Scope | None) -> str:
         held = scope.revision(key) if scope is not None else None
         if held is None:
             raise _stale(key, scope, "not_read")
         stored = self._get(key, scope)
         if stored is None or stored.revision != held:
             raise _stale(key, scope, "changed")
-        document = _rewritten(stored, description, content)
+        document = rewrite(stored)
         try:
             return _changed(key, scope, lambda: self.backend.put(key, document, held))
         except ConflictError:
             raise _stale(key, scope, "changed") from None
 
-    def _replace_any(self, key: str, description: str, content: str, scope: Scope | None) -> str:
+    def _replace_any(self, key: str, rewrite: "_Rewrite", scope: Scope | None) -> str:
         # Nobody here has seen what is overwritten, so a conflict is no answer: look again, and replace that.
         for _ in _while_contended():
             stored = self._get(key, scope)
-            document = serialize(description, content) if stored is None else _rewritten(stored, description, content)
+            document = rewrite(stored)
             expected = ABSENT if stored is None else stored.revision
             try:
                 return _changed(key, scope, lambda: self.backend.put(key, document, expected))  # noqa: B023 - called at once
@@ -228,14 +233,20 @@ class Store:
         return _looked(lambda: self.backend.get(key, after=after or known))
 
 
-def _rewritten(stored: Stored, description: str, content: str) -> bytes:
+_Rewrite = Callable[[Stored | None], bytes]
+
+
+def _rewritten(stored: Stored | None, description: str, content: str, header: str | None) -> bytes:
     """The document that replaces `stored`, whose other header lines it keeps: they are their author's.
+
+    With a `header` of its own it has that one.
 
     Raises:
         UnreadableError: that is no readable note. It is left as it is.
         InvalidError: the header lines cannot be kept with this description and content.
     """
-    return serialize(description, content, parse(stored.document).header)
+    kept = "" if stored is None else parse(stored.document).header
+    return serialize(description, content, kept if header is None else header)
 
 
 def _looked(ask: Callable[[], T]) -> T:

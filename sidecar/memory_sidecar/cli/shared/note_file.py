@@ -4,6 +4,7 @@ import os
 import sys
 
 from ...exits import EX_USAGE
+from ...store.document import serialize
 from ...store.errors import InvalidError
 from ...store.portable import Note, Portable, PortableError, decode
 from ...store.rules import validate_write
@@ -42,7 +43,8 @@ def load(path: str) -> Portable:
 
 def _check(path: str, number: int, note: Note) -> None:
     try:
-        validate_write(note.key, form(note.entry).description, note.entry.content)
+        line = validate_write(note.key, form(note.entry).description, note.entry.content)
+        serialize(line, note.entry.content, note.entry.header)
     except InvalidError as error:
         raise Failure(f"{path}: line {number}: {error}") from error
 

@@ -10,8 +10,9 @@ from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 from ...exits import EX_FOUND
-from ...plain import neutralise, visible
+from ...plain import shows, visible
 from ...store.contract import Entry
+from ...store.document import parse, serialize
 from ...store.errors import (
     InvalidError,
     KeyExistsError,
@@ -60,10 +61,16 @@ class Report(NamedTuple):
 def form(entry: Entry) -> Entry:
     """The entry as any memory can store it."""
     try:
-        return Entry(normalize_description(entry.description), entry.content)
+        line = normalize_description(entry.description)
     except InvalidError:
         # One that is too long stays, to be refused by name: cutting it would lose something.
-        return entry if neutralise(entry.description) else Entry(NO_DESCRIPTION, entry.content)
+        if shows(entry.description):
+            return entry
+        line = NO_DESCRIPTION
+    try:
+        return parse(serialize(line, entry.content, entry.header))
+    except (StoreError, UnicodeEncodeError):
+        return entry._replace(description=line)  # refused by name when it is put
 
 
 def transfer(
@@ -139,6 +146,7 @@ def put(memory: Memory, key: str, entry: Entry, *, overwrite: bool, dry_run: boo
     entry = form(entry)
     try:
         validate_write(key, entry.description, entry.content)
+        serialize(*entry)
         for _ in range(_ATTEMPTS):
             with suppress(KeyExistsError, StaleError):  # a run was faster: look again
                 return _put(memory, key, entry, overwrite=overwrite, dry_run=dry_run)
@@ -159,7 +167,7 @@ def _put(memory: Memory, key: str, entry: Entry, *, overwrite: bool, dry_run: bo
         found = memory.read(key, scope)
     except KeyNotFoundError:
         if not dry_run:
-            memory.ask(lambda: memory.store.create(key, entry.description, entry.content))
+            memory.ask(lambda: memory.store.create(key, entry.description, entry.content, header=entry.header))
         return Result(key, "created")
     if form(found) == entry:
         return Result(key, "unchanged")
@@ -167,7 +175,7 @@ def _put(memory: Memory, key: str, entry: Entry, *, overwrite: bool, dry_run: bo
         return Result(key, "collided")
     if not dry_run:
         # Replaces the very value that was just compared, where the store can tell.
-        memory.ask(lambda: memory.store.update(key, entry.description, entry.content, scope=scope))
+        memory.ask(lambda: memory.store.update(key, entry.description, entry.content, header=entry.header, scope=scope))
     return Result(key, "overwritten")
 
 
