@@ -10,7 +10,7 @@ BENCH := .venv-bench
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help demo test test-long faults fuzz soak mutants bench bench-quick lint format schema lock clean
+.PHONY: help demo test test-long faults fuzz soak cancels mutants bench bench-quick lint format schema lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -38,6 +38,9 @@ bench-quick: $(BENCH)/.ready bench/peers/node_modules/.ready ## the same in two 
 
 soak: $(VENV)/.dev ## a million calls against one sidecar: memory, descriptors, threads and journals stay flat (Linux)
 	$(BIN)/python -m soak
+
+cancels: $(VENV)/.dev ## cancel the Python library at random, 10,000 times on asyncio, uvloop and trio; prints the counts (Linux)
+	$(BIN)/python -m soak.cancels
 
 mutants: $(VENV)/.dev ## plant small faults in the code that decides, one at a time: a test must notice, or docs/mutants.md explain
 	$(BIN)/python -m tests.mutation
