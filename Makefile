@@ -7,10 +7,11 @@ export PYTHONDONTWRITEBYTECODE =
 PYTHON ?= python3
 VENV := .venv
 BENCH := .venv-bench
+FASTMCP := .venv-fastmcp
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help demo test test-long faults fuzz soak cancels mutants bench bench-quick lint format schema lock clean
+.PHONY: help demo test test-long faults fuzz soak cancels mutants bench bench-quick lint format schema lock clean guards-fastmcp guards-cost
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -45,6 +46,12 @@ cancels: $(VENV)/.dev ## cancel the Python library at random, 10,000 times on as
 mutants: $(VENV)/.dev ## plant small faults in the code that decides, one at a time: a test must notice, or docs/mutants.md explain
 	$(BIN)/python -m tests.mutation
 
+guards-fastmcp: $(FASTMCP)/.ready ## hostile handlers on guarded servers of the package fastmcp; prints what they were told
+	$(FASTMCP)/bin/python -m tests.policy.fastmcp_guards
+
+guards-cost: $(VENV)/.dev ## what a guard adds to a call, a listing and a request; fails if a call costs 0.1 ms more
+	$(BIN)/python -m bench.guards
+
 lint: $(VENV)/.dev ## lint, types and layers alone
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -67,9 +74,11 @@ lock: $(VENV)/.dev ## renew the locked versions (needs uv: pip install uv)
 		--group fuzz --constraint requirements/dev.txt pyproject.toml --output-file requirements/fuzz.txt
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate \
 		--group build --group bench --extra jetstream pyproject.toml --output-file requirements/bench.txt
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate \
+		--group build --group fastmcp --constraint requirements/dev.txt pyproject.toml --output-file requirements/fastmcp.txt
 
 clean: ## remove what was set up and built
-	rm -rf $(VENV) .fuzz $(BENCH) bench/.work bench/peers/node_modules dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .fuzz $(BENCH) $(FASTMCP) bench/.work bench/peers/node_modules dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed; name one: make PYTHON=python3.11 ..." if sys.version_info < (3, 11) else 0)'
@@ -98,6 +107,12 @@ $(BENCH)/.ready: requirements/bench.txt requirements/runtime.txt pyproject.toml
 		|| { echo "the PyPI peers cannot be installed; they are left out"; \
 		$(BENCH)/bin/python -m pip --disable-pip-version-check --quiet install --require-hashes -r requirements/runtime.txt; }
 	$(BENCH)/bin/python -m pip --disable-pip-version-check --quiet install --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(FASTMCP)/.ready: requirements/fastmcp.txt pyproject.toml
+	$(PYTHON) -m venv $(FASTMCP)
+	$(FASTMCP)/bin/python -m pip --disable-pip-version-check --quiet install --require-hashes -r requirements/fastmcp.txt
+	$(FASTMCP)/bin/python -m pip --disable-pip-version-check --quiet install --no-deps --no-build-isolation --editable .
 	@touch $@
 
 bench/peers/node_modules/.ready: bench/peers/package.json bench/peers/package-lock.json

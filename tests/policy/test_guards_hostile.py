@@ -24,7 +24,7 @@ from starlette.middleware import Middleware
 from starlette.responses import PlainTextResponse, StreamingResponse
 from starlette.routing import Mount, Route, WebSocketRoute
 from starlette.testclient import TestClient
-from tests.policy.hostile import KEPT, PLACES, SECRET, VARIABLE, WAYS, run
+from tests.policy.hostile import KEPT, PLACES, VARIABLE, WAYS, leaks, run
 
 from exposure_policy import ExposureRefused
 from exposure_policy.guards import guard_mcp, guard_mcp_app
@@ -43,15 +43,6 @@ def _nothing_kept() -> Iterator[None]:
     KEPT.clear()
     yield
     KEPT.clear()
-
-
-# In any spelling that these handlers give it.
-TOLD = (SECRET, SECRET[::-1], "', '".join(SECRET), '",\n  "'.join(SECRET), '","'.join(SECRET))
-
-
-def leaks(told: object) -> bool:
-    text = str(told)
-    return any(form in text for form in TOLD) or "tangerine" in text
 
 
 async def everything(server: Any, mode: str = "legacy") -> str:

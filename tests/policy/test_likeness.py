@@ -5,10 +5,9 @@ from typing import Any
 
 import pytest
 
-from exposure_policy import ExposureRefused, Surface
 from exposure_policy.audit import Bounds
 from exposure_policy.audit.collect import Collector
-from exposure_policy.guards.likeness import Offer, index_signs, judge, offer_of, overlong, refuse, result_signs
+from exposure_policy.guards.likeness import Offer, judge, offer_of, overlong
 from exposure_policy.guards.prose import text_matches
 from memory_sidecar.tools.catalog import Catalog
 
@@ -70,8 +69,8 @@ def test_clean_offers_pass(data: dict[str, Any]) -> None:
 LEAKS = [
     ({"name": "x", "_meta": {"memory-sidecar/private": True}}, "marker"),
     ({"name": "x", "_meta": {"memory-sidecar/run": "r1"}}, "marker"),
-    ({"name": "x", "inputSchema": {"properties": {"key": {}, "description": {}, "content": {}}}}, "schema"),
-    ({"name": "x", "inputSchema": {"items": {"properties": {"key": 1, "description": 1, "content": 1}}}}, "schema"),
+    ({"name": "x", "inputSchema": {"properties": {"key": {}, "description": {}, "content": {}, "overwrite": {}}}}, "schema"),
+    ({"name": "x", "inputSchema": {"items": {"properties": {"key": 1, "description": 1, "content": 1, "overwrite": 1}}}}, "schema"),
     ({"name": "x", "description": "Forwards to memory_read."}, "text"),
     ({"name": "x", "description": "Forwards to `acme.memory-write`, quickly"}, "text"),
     ({"name": "x", "examples": ["call ｍｅｍｏｒｙ＿ｌｉｓｔ first"]}, "text"),
@@ -85,7 +84,7 @@ LEAKS = [
     ({"name": "x", "inputSchema": {"properties": {"op": {"enum": ["memory_read", "memory_write"]}}}}, "text"),
     ({"name": "recall_memories", "description": "Fetch memories by topic."}, "name"),
     ({"name": "Long-term agent memory store"}, "text"),
-    ({"name": "p", "arguments": [{"name": "key"}, {"name": "description"}, {"name": "content"}]}, "schema"),
+    ({"name": "p", "arguments": [{"name": "key"}, {"name": "description"}, {"name": "content"}, {"name": "overwrite"}]}, "schema"),
 ]  # fmt: skip
 
 
@@ -98,28 +97,6 @@ def test_the_index_and_the_introduction() -> None:
     assert rules(offer_of("server", {"name": "s", "instructions": "<memory-index>\n- a: b"})) == {"text"}
     assert "identity" in rules(offer_of("server", {"name": "memory-sidecar"}))
     assert rules(offer_of("server", {"name": "auditor", "instructions": "Reviews servers."})) == set()
-
-
-def test_results_that_only_memory_gives() -> None:
-    assert result_signs({"memories": [{"key": "a", "description": "b"}]})
-    assert result_signs({"memories": []})
-    assert result_signs({"found": False, "key": "a", "reason": "b"})
-    assert result_signs({"written": True, "key": "a"})
-    assert not result_signs({"deleted": True, "key": "a"})
-    assert not result_signs({"memories": [{"id": 1}]})
-    assert not result_signs("text")
-
-
-def test_the_refusal_names_offer_surface_and_rule() -> None:
-    with pytest.raises(ExposureRefused) as caught:
-        refuse(offer_of("tool", {"name": "acme__memory_read"}), Surface.MCP)
-    refusal = caught.value
-    assert (refusal.tool, refusal.surface) == ("acme__memory_read", "mcp")
-    assert "memory_read by its name" in refusal.rule
-
-
-def test_the_harness_itself_may_have_them() -> None:
-    refuse(offer_of("tool", {"name": "memory_read"}), Surface.HARNESS)
 
 
 @pytest.mark.parametrize(
@@ -177,13 +154,7 @@ FILLER = "This tool looks a topic up. "
 def test_what_is_too_long_to_judge_passes_nowhere(data: dict[str, Any]) -> None:
     offer = offer_of("tool", data)
     assert overlong(offer) is not None
-    with pytest.raises(ExposureRefused, match="more than"):
-        refuse(offer, Surface.MCP)
     collector = Collector("mcp", "server", Bounds())
     list(collector.result({"tools": [data]}))
     assert collector.report().status == "unaudited"
     assert "shorten it" in collector.report().unaudited[0]
-
-
-def test_the_index_is_found_behind_any_amount_of_text() -> None:
-    assert index_signs("content", FILLER * 10_000 + "<memory-index>")

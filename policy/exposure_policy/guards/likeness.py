@@ -28,26 +28,20 @@ The rules, with their bounds:
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from ..decide import ExposureRefused, check
-from ..table import Surface
 from .names import MAX_NAME, fold, is_memory, memory_name, near_name, plain_name, verbs
-from .prose import MAX_TEXT, Match, index_match, of_machine, text_matches
+from .prose import MAX_TEXT, Match, of_machine, text_matches
 
 __all__ = [
     "MARKER",
     "Offer",
     "Sign",
-    "index_signs",
     "judge",
     "offer_of",
     "overlong",
-    "refuse",
-    "refuse_signs",
-    "result_signs",
 ]
 
 MARKER: Final = "memory-sidecar/private"
@@ -166,7 +160,8 @@ def _shape(names: frozenset[str]) -> tuple[str, bool] | None:
     """The memory tool that has properties of these names, and whether hardly anything else has them."""
     if names >= {"key", "description", "content"}:
         tool = "memory_write" if "found" not in names else "memory_read"
-        return tool, names <= {"key", "description", "content", "overwrite", "found", "reason"}
+        # These three alone are also what a translation or a setting is made of.
+        return tool, len(names) > 3 and names <= {"key", "description", "content", "overwrite", "found", "reason"}
     if names in ({"key", "found", "reason"}, {"key", "written", "code", "reason"}):
         return ("memory_read" if "found" in names else "memory_write"), True
     if names in ({"key", "content", "overwrite"}, {"key", "written"}):
@@ -179,23 +174,6 @@ def _shape(names: frozenset[str]) -> tuple[str, bool] | None:
 def _is_our_key(key: Any) -> bool:
     """A key's own rule, to the letter: few stores allow these characters, and none besides with this length."""
     return isinstance(key, Mapping) and "[A-Za-z0-9._=-]+" in str(key.get("pattern")) and key.get("maxLength") == 200
-
-
-def result_signs(result: object) -> tuple[Sign, ...]:
-    """Signs that a tool's structured result came from memory: the shapes that only these tools answer with."""
-    if not isinstance(result, Mapping):
-        return ()
-    keys = set(result)
-    where = "structuredContent"
-    if keys == {"memories"} and isinstance(result["memories"], list):
-        items = result["memories"]
-        if all(isinstance(i, Mapping) and set(i) == {"key", "description"} for i in items):
-            return (Sign("result", "memory_list", where, "memories: key, description"),)
-    if keys in ({"found", "key", "description", "content"}, {"found", "key", "reason"}):
-        return (Sign("result", "memory_read", where, ", ".join(sorted(keys))),)
-    if keys in ({"written", "key"}, {"written", "key", "code", "reason"}):
-        return (Sign("result", "memory_write", where, ", ".join(sorted(keys))),)
-    return ()
 
 
 # --- the verdict -----------------------------------------------------------------------------------------
@@ -225,12 +203,6 @@ def _all_signs(offer: Offer) -> Iterator[Sign]:
     yield from _schema_signs("outputSchema", offer.output_schema)
     for where, text in _texts(offer):
         yield from (_of_text(where, match) for match in text_matches(text))
-
-
-def index_signs(where: str, text: str) -> tuple[Sign, ...]:
-    """A sign if `text` carries the start-of-run index block, else nothing."""
-    match = index_match(text)
-    return (_of_text(where, match),) if match else ()
 
 
 def _of_text(where: str, match: Match) -> Sign:
@@ -334,29 +306,3 @@ def _parts(node: object) -> int:
         elif isinstance(node, list | tuple):
             stack.extend(node)
     return seen
-
-
-def refuse(offer: Offer, surface: Surface) -> None:
-    """Return if `offer` may be on `surface`.
-
-    Raises:
-        ExposureRefused: it is a memory tool, and the policy table keeps that tool off this surface; or there is too
-            much of it to judge. The refusal names the offer as it calls itself, the surface, and the rule with its
-            evidence.
-    """
-    refuse_signs(judge(offer), offer.name, surface)
-    if surface is not Surface.HARNESS and (much := overlong(offer)):
-        raise ExposureRefused(offer.name[:_EXCERPT], surface.value, f"{much}, more than can be judged; shorten it")
-
-
-def refuse_signs(signs: Iterable[Sign], name: str, surface: Surface) -> None:
-    """Raise `ExposureRefused` for the first sign whose memory tool the policy keeps off `surface`."""
-    for sign in signs:
-        try:
-            check(sign.tool, surface)
-        except ExposureRefused as refusal:
-            raise ExposureRefused(
-                name,
-                surface.value,
-                f"it is {sign.tool} by its {sign.rule} ({sign.where}: {sign.evidence!r}); {refusal.rule}",
-            ) from refusal

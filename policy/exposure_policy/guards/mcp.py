@@ -351,7 +351,7 @@ class _Middleware(_Watched):
         method, params = ctx.method, ctx.params
         asked = params.get(_NAMED[method]) if method in _NAMED and isinstance(params, Mapping) else None
         if isinstance(asked, str) and asked not in self._guard.reviewed:
-            self._guard.offer(method, {"name": asked})
+            self._guard.asked(method, asked)
         result = await call_next(ctx)
         plain = result
         if hasattr(result, "model_dump"):

@@ -24,17 +24,27 @@ from typing import Any, Final, NamedTuple
 
 from ..decide import TOOLS, ExposureRefused, check
 from ..table import Surface
-from .names import memory_name
+from .names import MAX_NAME, memory_name
 
-__all__ = ["Sign", "answer_signs", "hinted", "identity", "offer_signs", "refuse", "text_signs"]
+__all__ = [
+    "Sign",
+    "answer_signs",
+    "hinted",
+    "identity",
+    "name_signs",
+    "offer_signs",
+    "overlong",
+    "refuse",
+    "text_signs",
+]
 
 _MARK: Final = "memory-sidecar/"
 _MAX_NODES: Final = 20_000
-"""Parts of one offer or answer that are looked at."""
+"""Parts of one offer that are judged."""
 _MAX_JSON: Final = 1 << 20
 """Characters of a text that is read as JSON. The largest answer of memory, escaped, is smaller."""
 _MAX_TEXT: Final = 65_536
-"""Characters of a description that are searched for names."""
+"""Characters of one text of an offer that are judged."""
 _EXCERPT: Final = 160
 _LONG_SHAPE: Final = 3
 _LONG_TAKES: Final = 4
@@ -67,16 +77,18 @@ def _shapes() -> Iterator[_Shape]:
         for names in row.answers:
             listed, _, inner = names[0].partition(".")
             plain = [name.partition(".")[2] if inner else name for name in names]
-            if inner or len(plain) >= _LONG_SHAPE:
-                yield _Shape(
-                    row.name,
-                    frozenset(name for name in plain if not name.endswith("?")),
-                    frozenset(name.rstrip("?") for name in plain),
-                    listed if inner else "",
-                )
+            required = frozenset(name for name in plain if not name.endswith("?"))
+            if inner or len(required) >= _LONG_SHAPE:
+                known = frozenset(name.rstrip("?") for name in plain)
+                yield _Shape(row.name, required, known, listed if inner else "")
 
 
 _SHAPES: Final = tuple(_shapes())
+_COMMON: Final = frozenset(("key", "description", "content", "reason", "code"))
+_TELLING: Final = frozenset(shape.listed or min(shape.required - _COMMON, default="key") for shape in _SHAPES)
+"""A name of each shape that few other objects have: without one of them, an object is looked at no further."""
+_SHORTEST: Final = min(len(name) - 1 for name in TOOLS)
+"""Characters of the shortest text that could be a name, without its separator, or could hold an answer."""
 _TAKES: Final = {frozenset(row.takes): row.name for row in TOOLS.values() if len(row.takes) >= _LONG_TAKES}
 
 # --- offers ----------------------------------------------------------------------------------------------
@@ -97,10 +109,40 @@ def _offer_signs(data: Mapping[str, Any]) -> Iterator[Sign]:
             yield Sign("marker", _tool_of(data), "_meta", text[:_EXCERPT])
         elif tool := _named(text, where in _NAMES):
             yield Sign("name", tool, where, text[:_EXCERPT])
-        elif _INDEX.search(text):
+        elif len(text) > _EXCERPT and _INDEX.search(text):
             yield Sign("answer", "memory_list", where, text[:_EXCERPT])
-        elif where in _NAMES and _SIDECAR.fullmatch(text):
-            yield Sign("name", next(iter(TOOLS)), where, text)
+
+
+def overlong(data: Mapping[str, Any]) -> str | None:
+    """What of an offer is more than is judged, in words; None if it was judged whole.
+
+    A memory could be offered behind so much of something else, so what is this long passes nowhere.
+    """
+    stack: list[Any] = [data]
+    seen = 0
+    while stack:
+        node = stack.pop()
+        seen += 1
+        if seen > _MAX_NODES:
+            return f"it has more than {_MAX_NODES} parts"
+        if isinstance(node, Mapping):
+            stack.extend(node.values())
+            stack.extend(node.keys())
+        elif isinstance(node, list | tuple):
+            stack.extend(node)
+        elif isinstance(node, str) and len(node) > _MAX_TEXT:
+            return f"a text in it is longer than {_MAX_TEXT} characters"
+    for field in _NAMES:
+        name = data.get(field)
+        if isinstance(name, str) and len(name) > MAX_NAME:
+            return f"its {field} is longer than {MAX_NAME} characters"
+    return None
+
+
+def name_signs(name: str) -> tuple[Sign, ...]:
+    """The signs in a name by which a stranger asks for something."""
+    tool = _named(name, True)
+    return (Sign("name", tool, "name", name[:_EXCERPT]),) if tool else ()
 
 
 _SIDECAR: Final = re.compile(r"(?i)\W*memory[\W_]*sidecar\W*")
@@ -124,7 +166,11 @@ def _named(text: str, whole: bool) -> str | None:
 
 @lru_cache(maxsize=4096)  # the same few names and words come again with every listing
 def _short(text: str, whole: bool) -> str | None:
-    return (memory_name(text) if whole else None) or (_token_of(text) if _HINT.search(text) else None)
+    if whole and (tool := memory_name(text)):
+        return tool
+    if (whole and _SIDECAR.fullmatch(text)) or _INDEX.search(text):
+        return next(iter(TOOLS))
+    return _token_of(text) if _HINT.search(text) else None
 
 
 def _token_of(text: str) -> str | None:
@@ -175,19 +221,21 @@ def _gives(properties: Mapping[str, Any]) -> str | None:
 
 
 def _strings(data: object) -> Iterator[tuple[str, str]]:
-    """Every text in plain data with the field it stands in, keys included, however deep, within a bound."""
+    """Every text in plain data that is long enough for a name, with the field it stands in; keys included; bounded."""
     stack: list[tuple[str, Any]] = [("", data)]
     seen = 0
     while stack and seen < _MAX_NODES:
         where, node = stack.pop()
         seen += 1
         if isinstance(node, str):
-            yield where, node
+            if len(node) >= _SHORTEST:
+                yield where, node
         elif isinstance(node, Mapping):
             for key, value in node.items():
-                if isinstance(key, str):
+                if isinstance(key, str) and len(key) >= _SHORTEST:
                     yield _KEY, key
-                stack.append((where or str(key), value))
+                if value is not None and not isinstance(value, bool | int | float):
+                    stack.append((where or str(key), value))
         elif isinstance(node, list | tuple):
             stack.extend((where, item) for item in node)
 
@@ -198,21 +246,22 @@ def _strings(data: object) -> Iterator[tuple[str, str]]:
 def answer_signs(answer: object) -> Iterator[Sign]:
     """The signs that plain data holds an answer of memory: an object of one of its shapes, or a text of one."""
     stack: list[object] = [answer]
-    seen = 0
-    while stack and seen < _MAX_NODES:
+    while stack:
         node = stack.pop()
-        seen += 1
         if isinstance(node, str):
-            yield from text_signs(node)
+            if len(node) >= _SHORTEST:
+                yield from text_signs(node)
         elif isinstance(node, Mapping):
-            yield from _object_signs(node)
+            if "_meta" in node or not _TELLING.isdisjoint(node):
+                yield from _object_signs(node)
             stack.extend(node.values())
         elif isinstance(node, list | tuple):
             stack.extend(node)
 
 
 def _object_signs(node: Mapping[Any, Any]) -> Iterator[Sign]:
-    for key in node:
+    meta = node.get("_meta")
+    for key in meta if isinstance(meta, Mapping) else ():
         if isinstance(key, str) and key.startswith(_MARK):
             yield Sign("marker", "memory_read", "_meta", key[:_EXCERPT])
     for shape in _SHAPES:

@@ -12,7 +12,8 @@ from typing import Any, Final, TypeVar
 from ..decide import ExposureRefused
 from ..serving import Serving, follow_threads, served
 from ..table import Surface
-from .own import answer_signs, offer_signs, refuse
+from .names import MAX_NAME
+from .own import answer_signs, name_signs, offer_signs, overlong, refuse
 
 __all__ = ["LOG", "Guard", "guard_of", "held_privately", "reclass"]
 
@@ -21,6 +22,10 @@ PRIVATE: Final = "__memory_private__"
 """The class attribute by which the harness library marks what belongs to memory."""
 
 _GUARD: Final = "_exposure_policy_guard"
+_EXCERPT: Final = 160
+_MAX_CLEAN: Final = 1024
+_MAX_KNOWN: Final = 16_384
+"""Offers that are remembered as clean, and the characters that one may have: at most 16 MiB, as a rule below one."""
 _ID: Final = re.compile(r"[0-9a-f]{16}")
 Result = TypeVar("Result")
 
@@ -33,6 +38,7 @@ class Guard:
         self.accepted: dict[str, str] = {}
         self.reviewed: set[str] = set()
         """Names of offers that pass because a finding was accepted: these may be called too."""
+        self._clean: set[str] = set()
         self.accept(accept)
         follow_threads()
 
@@ -51,11 +57,27 @@ class Guard:
 
     def offer(self, kind: str, data: Mapping[str, Any]) -> None:
         """Raise `ExposureRefused` if what is offered is one of memory's own tools."""
+        # A server lists the same again and again; what was clean is known by how it reads.
+        text = repr(data)
+        if text in self._clean:
+            return
         signs = offer_signs(data)
+        if len(text) > MAX_NAME and (much := overlong(data)):
+            rule = f"{much}, more than can be judged; shorten it"
+            raise ExposureRefused(str(data.get("name", kind))[:_EXCERPT], self.surface.value, rule)
+        if not signs and len(text) <= _MAX_KNOWN:
+            if len(self._clean) >= _MAX_CLEAN:
+                self._clean.clear()
+            self._clean.add(text)
         if signs:
             name = next((str(data[field]) for field in ("name", "id", "uri", "uriTemplate") if data.get(field)), kind)
             refuse(signs, name, self.surface, kind, data, self.accepted)
             self.reviewed.add(name)
+
+    def asked(self, request: str, name: str) -> None:
+        """Raise `ExposureRefused` if what a stranger asks for has the name of one of memory's own tools."""
+        if signs := name_signs(name):
+            refuse(signs, name, self.surface, request, {"name": name}, self.accepted)
 
     def handler(self, name: str, handler: object) -> None:
         """Raise `ExposureRefused` if the handler itself is memory's own: a run, a sidecar, or a method of one."""
