@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from exposure_policy import TOOLS
 from exposure_policy.audit import Bounds
 from exposure_policy.audit.collect import Collector
 from exposure_policy.guards.likeness import Offer, judge, offer_of, overlong
@@ -13,6 +14,9 @@ from memory_sidecar.tools.catalog import Catalog
 
 DEFINITIONS = Catalog(enabled=True, read_only=False).definitions()
 READ_ONLY = Catalog(enabled=True, read_only=True).definitions()
+
+
+WRITES = TOOLS["memory_write"].takes
 
 
 def rules(offer: Offer) -> set[str]:
@@ -69,8 +73,8 @@ def test_clean_offers_pass(data: dict[str, Any]) -> None:
 LEAKS = [
     ({"name": "x", "_meta": {"memory-sidecar/private": True}}, "marker"),
     ({"name": "x", "_meta": {"memory-sidecar/run": "r1"}}, "marker"),
-    ({"name": "x", "inputSchema": {"properties": {"key": {}, "description": {}, "content": {}, "overwrite": {}}}}, "schema"),
-    ({"name": "x", "inputSchema": {"items": {"properties": {"key": 1, "description": 1, "content": 1, "overwrite": 1}}}}, "schema"),
+    ({"name": "x", "inputSchema": {"properties": dict.fromkeys(WRITES, {})}}, "schema"),
+    ({"name": "x", "inputSchema": {"items": {"properties": dict.fromkeys(WRITES, 1)}}}, "schema"),
     ({"name": "x", "description": "Forwards to memory_read."}, "text"),
     ({"name": "x", "description": "Forwards to `acme.memory-write`, quickly"}, "text"),
     ({"name": "x", "examples": ["call ｍｅｍｏｒｙ＿ｌｉｓｔ first"]}, "text"),
@@ -84,7 +88,7 @@ LEAKS = [
     ({"name": "x", "inputSchema": {"properties": {"op": {"enum": ["memory_read", "memory_write"]}}}}, "text"),
     ({"name": "recall_memories", "description": "Fetch memories by topic."}, "name"),
     ({"name": "Long-term agent memory store"}, "text"),
-    ({"name": "p", "arguments": [{"name": "key"}, {"name": "description"}, {"name": "content"}, {"name": "overwrite"}]}, "schema"),
+    ({"name": "p", "arguments": [{"name": name} for name in WRITES]}, "schema"),
 ]  # fmt: skip
 
 
