@@ -73,7 +73,7 @@ def test_clean_offers_pass(data: dict[str, Any]) -> None:
 LEAKS = [
     ({"name": "x", "_meta": {"memory-sidecar/private": True}}, "marker"),
     ({"name": "x", "_meta": {"memory-sidecar/run": "r1"}}, "marker"),
-    ({"name": "x", "inputSchema": {"properties": dict.fromkeys(WRITES, {})}}, "schema"),
+    ({"name": "x", "inputSchema": {"properties": dict.fromkeys(WRITES, 1)}}, "schema"),
     ({"name": "x", "inputSchema": {"items": {"properties": dict.fromkeys(WRITES, 1)}}}, "schema"),
     ({"name": "x", "description": "Forwards to memory_read."}, "text"),
     ({"name": "x", "description": "Forwards to `acme.memory-write`, quickly"}, "text"),
