@@ -109,19 +109,48 @@ async def test_the_official_client_connects_lists_and_calls(launch: Launch) -> N
     assert await launch.exit_status() == 0
 
 
-@pytest.mark.parametrize("mode", ["auto", "legacy"])
-async def test_the_client_class_connects_with_an_extension(launch: Launch, mode: Literal["auto", "legacy"]) -> None:
-    class Harness(ClientExtension):
-        identifier = EXTENSION
+class Harness(ClientExtension):
+    """How a harness on the SDK's own client presents its ticket."""
 
-        def settings(self) -> dict[str, Any]:
-            return {"ticket": launch.token}
+    identifier = EXTENSION
 
-    async with Client(launch.parameters, mode=mode, extensions=[Harness()]) as client:
-        assert len((await client.list_tools()).tools) == len(TOOLS)
+    def __init__(self, token: str) -> None:
+        self._token = token
+
+    def settings(self) -> dict[str, Any]:
+        return {"ticket": self._token}
+
+
+Mode = Literal["auto", "legacy", "2026-07-28"]
+MODES: tuple[Mode, ...] = ("auto", "legacy", "2026-07-28")
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_the_client_class_connects_with_an_extension(launch: Launch, mode: Mode) -> None:
+    async with Client(launch.parameters, mode=mode, extensions=[Harness(launch.token)]) as client:
+        assert len((await client.list_tools()).tools) == 4
         answer = await client.call_tool("memory_write", {"key": "k", "description": "d", "content": "c"})
         assert answer.structured_content == {"written": True, "key": "k"}
+        answer = await client.call_tool("memory_list", {})
+        assert answer.structured_content == {"memories": [{"key": "k", "description": "d"}]}
+        if mode == "auto":
+            assert client.instructions is not None
+            assert "memory_read" in client.instructions
     assert await launch.exit_status() == 0
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("wrong", [True, False])
+async def test_the_client_class_without_the_ticket_is_refused_by_the_policys_words(
+    launch: Launch, mode: Mode, *, wrong: bool
+) -> None:
+    extensions = [Harness("A" * 43)] if wrong else []
+    with pytest.RaisesGroup(
+        pytest.RaisesExc(MCPError, match="exposure policy"), allow_unwrapped=True, flatten_subgroups=True
+    ):
+        async with Client(launch.parameters, mode=mode, extensions=extensions) as client:
+            await client.list_tools()
+    assert await launch.exit_status() == 77
 
 
 async def test_the_same_client_without_the_ticket_is_refused(launch: Launch) -> None:
