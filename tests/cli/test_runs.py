@@ -462,3 +462,91 @@ def test_a_number_stands_for_itself_under_every_mark(cli: Cli, place: Place) -> 
         assert {run for run, _ in saw(cli, place, f"plan@{sought}")} == found, sought
     table = cli("runs", "--saw", "plan@8", *place.options).out
     assert met["long"] in table
+
+
+# --- what an answer leaves out, and where it looks ---------------------------------------------------------------
+
+
+def test_a_memory_that_was_made_again_elsewhere_is_told_as_left_out(cli: Cli, place: Place, other: Place) -> None:
+    place.write("plan", run="writer")
+    place.write("apart", run="stranger")
+    other.write("plan", run="elsewhere")
+    options = ("--identity", "bot", "--store-dir", str(other.path), "--journal-dir", str(place.journals))
+    done = cli("runs", "--saw", "plan", *options, "--journal-dir", other.journals)
+    assert done.status == 1
+    assert "run writer of bot: its journal is of another store, or of this one before it was moved" in done.err
+    assert "incomplete: 1 journal may tell of plan" in done.err
+    assert "1 journal of other memories, without this key" in done.err
+    assert "elsewhere" in done.out
+    answer = json.loads(cli("runs", "--saw", "plan", "--json", *options, "--journal-dir", other.journals).out)
+    assert ([one["run"] for one in answer["left_out"]], answer["other_stores"]) == (["writer"], 1)
+    assert (answer["complete"], answer["journal_dirs"]) == (False, [str(place.journals), str(other.journals)])
+
+
+def test_several_journal_directories_are_one_question(cli: Cli, place: Place, other: Place) -> None:
+    place.write("plan", run="here")
+    other.write("plan", run="there")
+    both = ("--journal-dir", str(place.journals), "--journal-dir", str(other.journals))
+    answer = json.loads(cli("runs", "--saw", "plan", "--json", *both).out)
+    assert ({one["run"] for one in answer["seen"]}, answer["complete"]) == ({"here", "there"}, True)
+    assert [line.split()[0] for line in cli("runs", *both).out.splitlines()[1:]] == ["here", "there"]
+    assert "run" in cli("runs", "show", "there", *both).out
+
+
+def test_a_run_id_that_two_identities_have_asks_for_one_of_them(cli: Cli, place: Place) -> None:
+    second = Place(place.path, "second")
+    place.write("a", run="main")
+    second.write("b", run="main")
+    done = cli("runs", "show", "main", "--store-dir", place.path)
+    assert done.status == 1
+    assert "several runs are called main: bot (" in done.err
+    assert "name one with --identity" in done.err
+    assert "identity   second" in cli("runs", "show", "main", *second.options).out
+    rows = [line.split()[:3] for line in cli("runs", "--store-dir", place.path).out.splitlines()[1:]]
+    assert rows == [["main", "suspended", "bot"], ["main", "suspended", "second"]]
+    removed = json.loads(cli("runs", "prune", "--older-than", "0m", "--json", *second.options).out)["removed"]
+    assert [(one["run"], one["identity"]) for one in removed] == [("main", "second")]
+    assert (names(place), names(second)) == ({"main"}, set())
+
+
+def test_export_writes_every_record_as_a_line(cli: Cli, place: Place) -> None:
+    place.write("plan", run="monday")
+    done = cli("runs", "export", *place.options)
+    lines = [json.loads(line) for line in done.out.splitlines()]
+    found, _ = read_journal(str(place.runs / "monday.jsonl"))
+    assert found is not None
+    assert lines == [{"run": "monday", "identity": "bot"} | record for record in found.records]
+    (place.runs / "other.jsonl").write_text("not ours")
+    done = cli("runs", "export", *place.options)
+    assert (done.status, len(done.out.splitlines())) == (1, len(lines))
+    assert "left out: run other of bot: its journal is no journal of this program" in done.err
+    assert "incomplete: 1 journal left out" in done.err
+
+
+def test_what_an_older_version_left_is_listed_and_doctor_says_what_stands_in_its_way(cli: Cli, place: Place) -> None:
+    place.write("a", run="old")
+    place.write("b", run="older")
+    for run in ("old", "older"):
+        os.rename(place.runs / f"{run}.jsonl", place.journals / f"{run}.jsonl")
+    listed = json.loads(cli("runs", "--json", *place.options).out)["runs"]
+    assert [(run["run"], run["identity"]) for run in listed] == [("old", "bot"), ("older", "bot")]
+    assert "identity   bot" in cli("runs", "show", "old", *place.options).out
+    assert "an older version left journals of bot" in cli("doctor", *place.options).out
+    (place.runs / "old.jsonl").write_bytes((place.journals / "old.jsonl").read_bytes())
+    told = cli("doctor", *place.options)
+    assert (told.status, "run old of bot has two journals" in told.out) == (1, True)
+    (place.runs / "old.jsonl").unlink()
+    place.calls("old", ("memory_list", {}))
+    assert names(place) == {"old", "older"}
+    assert "older version" not in cli("doctor", *place.options).out
+
+
+def test_a_listing_of_many_is_as_wide_as_its_first_rows_and_whole(cli: Cli, place: Place) -> None:
+    place.runs.mkdir(parents=True)
+    for number in range(1200):
+        record = records.meta(run=f"r{number:04}", identity="bot", tools=[], store="s")
+        (place.runs / f"r{number:04}.jsonl").write_bytes(records.encode(record, 1))
+    rows = cli("runs", *place.options).out.splitlines()
+    assert [row.split()[0] for row in rows[1:]] == [f"r{number:04}" for number in range(1200)]
+    assert len({row.index("bot") for row in rows[1:]}) == 1
+    assert len(json.loads(cli("runs", "--json", *place.options).out)["runs"]) == 1200
