@@ -11,7 +11,7 @@ FASTMCP := .venv-fastmcp
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help demo test test-long faults fuzz soak cancels mutants bench bench-quick lint format schema lock clean guards-fastmcp guards-cost
+.PHONY: help demo test test-long faults fuzz soak cancels mutants bench bench-quick yaml-readers lint format schema lock clean guards-fastmcp guards-cost
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -36,6 +36,9 @@ bench: $(BENCH)/.ready bench/peers/node_modules/.ready ## measure beside other m
 
 bench-quick: $(BENCH)/.ready bench/peers/node_modules/.ready ## the same in two minutes, with fewer cases and rounds
 	$(BENCH)/bin/python -m bench --quick
+
+yaml-readers: $(VENV)/.dev tests/yaml_readers/node_modules/.ready ## hold PyYAML, npm yaml, js-yaml and (with go) goccy/go-yaml against the stored form; prints the counts
+	$(BIN)/python -m tests.yaml_readers
 
 soak: $(VENV)/.dev ## a million calls against one sidecar: memory, descriptors, threads and journals stay flat (Linux)
 	$(BIN)/python -m soak
@@ -114,6 +117,10 @@ $(FASTMCP)/.ready: requirements/fastmcp.txt pyproject.toml
 	$(FASTMCP)/bin/python -m pip --disable-pip-version-check --quiet install --require-hashes -r requirements/fastmcp.txt
 	$(FASTMCP)/bin/python -m pip --disable-pip-version-check --quiet install --no-deps --no-build-isolation --editable .
 	@touch $@
+
+tests/yaml_readers/node_modules/.ready: tests/yaml_readers/package.json tests/yaml_readers/package-lock.json
+	cd tests/yaml_readers && npm ci || echo "the npm readers cannot be installed; they are left out"
+	@mkdir -p $(@D) && touch $@
 
 bench/peers/node_modules/.ready: bench/peers/package.json bench/peers/package-lock.json
 	cd bench/peers && npm ci || echo "the npm peer cannot be installed; it is left out"

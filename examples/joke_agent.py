@@ -1,4 +1,5 @@
-"""An agent that never repeats a joke: it keeps the jokes it told in one note.
+"""An agent that never repeats a joke: it keeps the jokes it told in one note. Its prompt and its memory are set in
+joke_agent.yaml.
 
 Without an API key a scripted model plays its part, offline. With ANTHROPIC_API_KEY set (and `pip install anthropic`)
 the real model takes its place; the loop below is the same for both.
@@ -9,26 +10,15 @@ import json
 import os
 import sys
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
+
+import yaml
 
 from memory_sidecar.harness import MemorySidecar, Run
 
-SYSTEM_PROMPT = """\
-Tell short jokes using Cows!
-
-You have tools that can render a cow saying short sentences, when asked
-use the tools to tell funny jokes.
-
-You tell cow jokes, no other kinds of jokes, strictly jokes about cows.
-If asked to tell non cow jokes, refuse and show no joke.
-
-Do not use emoji, keep general narration short, just stick to the jokes
-
-Save the jokes you told to a single memory file with all the past jokes
-and make sure you dont repeat jokes you previously told.
-
-Finish your turn by making a funny quip related to the joke or cows or similar
-"""
+CONFIG = Path(__file__).with_suffix(".yaml")
+SYSTEM_PROMPT = yaml.safe_load(CONFIG.read_text())["system_prompt"]
 
 COW_TOOL = {
     "name": "cow_say",
@@ -153,7 +143,7 @@ def choose_model() -> Any:
 
 
 async def main(state: str) -> None:
-    async with MemorySidecar.launch(identity="joke-agent", store_dir=state) as memory, memory.run() as run:
+    async with MemorySidecar.launch(config=CONFIG, store_dir=state) as memory, memory.run() as run:
         await converse(choose_model(), run, "Tell me a joke!")
         await run.finish("completed")
 

@@ -7,6 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
+
+from memory_sidecar.config import load
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
@@ -49,6 +52,14 @@ def test_the_joke_agent_never_repeats_itself(run_example) -> None:
     told = [next(line for line in run_example("joke_agent.py").splitlines() if "< " in line) for _ in range(4)]
     assert len(set(told)) == 4
     assert "I have told every cow joke" in run_example("joke_agent.py")
+
+
+def test_the_joke_agents_prompt_and_memory_stand_in_one_file() -> None:
+    shared = load(str(EXAMPLES / "joke_agent.yaml"))
+    assert (shared.identity, shared.memory.enabled) == ("joke-agent", True)
+    prompt = yaml.safe_load((EXAMPLES / "joke_agent.yaml").read_text())["system_prompt"]
+    assert "make sure you dont repeat jokes" in prompt
+    assert prompt.splitlines()[0] not in (EXAMPLES / "joke_agent.py").read_text()
 
 
 def test_demo(run_example) -> None:

@@ -7,6 +7,7 @@ import socket
 import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -404,6 +405,33 @@ def test_a_listing_shows_an_edit_of_the_same_size_and_time(
         os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
     assert path.stat().st_mtime_ns == before.st_mtime_ns
     assert store.list() == [Item("key", "WORDS")]
+
+
+@pytest.mark.parametrize("step", [1_000_000_000, 2_000_000_000])
+def test_a_listing_shows_an_edit_within_one_step_of_a_clock_that_counts_seconds(
+    notes: Path, store: Store, monkeypatch: pytest.MonkeyPatch, step: int
+) -> None:
+    """A file system whose stamps are whole seconds, or FAT's two: an edit at the same size changes none of them."""
+
+    def coarse(status: os.stat_result) -> Any:
+        kept = {name: getattr(status, name) for name in ("st_ino", "st_size", "st_mode", "st_dev")}
+        kept |= {name: getattr(status, name) // step * step for name in ("st_mtime_ns", "st_ctime_ns")}
+        return SimpleNamespace(**kept)
+
+    plain = module._is_settled
+    monkeypatch.setattr(module, "_is_settled", lambda status, now: plain(coarse(status), now))
+    monkeypatch.setattr(module, "_stamp", lambda status, stamp=module._stamp: stamp(coarse(status)))
+    path = notes / "key.md"
+    store.create("key", "words", "text")
+    made = path.stat().st_ctime_ns // step * step
+    now = made + step - 1  # just before the clock ticks, which is long after on a clock of fractions
+    monkeypatch.setattr(module.time, "time_ns", lambda: now)
+    assert store.list() == [Item("key", "words")]
+    with open(path, "r+b") as file:
+        file.write(b"---\ndescription: WORDS\n")
+    if path.stat().st_ctime_ns // step * step != made:
+        pytest.skip("the clock has ticked meanwhile")
+    assert store.list() == [Item("key", store.read("key").description)] == [Item("key", "WORDS")]
 
 
 def test_a_deleted_note_leaves_the_listing_and_may_come_back(notes: Path, store: Store) -> None:

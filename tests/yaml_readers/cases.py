@@ -39,4 +39,5 @@ def looks() -> list[str]:
         _WORDS, ("{} x", "x {}", "{}:", "{}: x", "{} #x", "-{}", "'{}'", '"{}"', "\t{}")
     ):
         found[other.format(word)] = None
-    return list(found)
+    # As every writer of descriptions brings them: single spaces, nothing around them.
+    return list(dict.fromkeys(" ".join(text.split()) for text in found))

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from ..remedy import RemedyError
 from ..store.contract import ABSENT, ANYTHING, Expected, Info, Item, Stored
-from ..store.document import HEADER_BYTES, UNREADABLE, parse, parse_description
+from ..store.document import HEADER_BYTES, UNREADABLE, parse_description
 from ..store.errors import ConflictError, OutcomeUnknownError, StoreError, UnavailableError, UnreadableError
 from ..store.rules import MAX_ENTRIES, MAX_READ_BYTES, check_capacity, is_key
 from ..store.store import Store
@@ -28,7 +28,10 @@ _SUFFIX: Final = ".md"
 
 _SETTLED_NS: Final = 100_000_000
 """A file younger than this when it was looked at may change again within one tick of the file system's clock, so
-its time stamps prove nothing yet. Coarser than any tick in use."""
+its time stamps prove nothing yet. Coarser than any tick of a clock that counts fractions of a second."""
+
+_SETTLED_COARSE_NS: Final = 2_100_000_000
+"""The same where a stamp has no fraction: FAT counts in steps of two seconds, some network file systems in seconds."""
 
 
 class FileOptions(NamedTuple):
@@ -148,10 +151,11 @@ class FileBackend:
             description = parse_description(os.read(descriptor, HEADER_BYTES), status.st_size)
             if description is None:
                 os.lseek(descriptor, 0, os.SEEK_SET)
-                description = parse(files.read_up_to(descriptor, MAX_READ_BYTES + 1)).description
+                whole = files.read_up_to(descriptor, MAX_READ_BYTES + 1)
+                description = parse_description(whole, len(whole)) or ""
         finally:
             files.close(descriptor)
-        if abs(now - status.st_ctime_ns) > _SETTLED_NS and abs(now - status.st_mtime_ns) > _SETTLED_NS:
+        if _is_settled(status, now):
             seen[name] = (_stamp(status), description)
         return description
 
@@ -222,6 +226,13 @@ class FileBackend:
 
 
 _Stamp = tuple[int, int, int, int]
+
+
+def _is_settled(status: os.stat_result, now: int) -> bool:
+    """Whether the file's time stamps, seen at `now`, would tell any later change."""
+    stamps = (status.st_ctime_ns, status.st_mtime_ns)
+    tick = _SETTLED_COARSE_NS if any(stamp % 1_000_000_000 == 0 for stamp in stamps) else _SETTLED_NS
+    return all(abs(now - stamp) > tick for stamp in stamps)
 
 
 def _stamp(status: os.stat_result) -> _Stamp:
