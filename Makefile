@@ -11,7 +11,7 @@ FASTMCP := .venv-fastmcp
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help demo test test-long faults fuzz soak cancels mutants bench bench-quick yaml-readers lint format schema lock clean guards-fastmcp guards-cost
+.PHONY: help demo test test-long faults audit-corpus fuzz soak cancels mutants bench bench-quick yaml-readers lint format schema lock clean guards-fastmcp guards-cost
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -27,6 +27,9 @@ test-long: $(VENV)/.dev ## run the tests that take minutes
 
 faults: $(VENV)/.dev ## kill, fail, fill the disk and cut the power at every system call; prints the counts (root does all of it)
 	$(BIN)/python -m pytest --counts --numprocesses auto --dist worksteal tests/faults tests/model
+
+audit-corpus: $(VENV)/.dev ## recall and precision of the audit on published servers, from recorded answers; RECORD=1 asks the registries anew (an hour; root, uv)
+	@$(BIN)/python -m tests.policy.corpus $(if $(RECORD),--record)
 
 fuzz: $(VENV)/.fuzz ## a million coverage-guided inputs for every reader of untrusted bytes; prints the counts (Linux)
 	$(BIN)/python -m fuzz $(if $(RUNS),--runs $(RUNS))

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from ..guards.likeness import Offer, judge, offer_of, overlong
 from .result import Bounds, Evidence, Finding, TargetReport
+from .sets import together
 
 __all__ = ["Collector"]
 
@@ -29,7 +30,7 @@ _PLAIN: Final = frozenset(_LISTS) | {
 }
 _MAX_REASONS: Final = 20
 # Which evidence is told first: what names the tool, then what only shows that it is one.
-_TELLING: Final = ("name", "marker", "identity", "address", "schema", "text")
+_TELLING: Final = ("name", "marker", "identity", "address", "schema", "text", "set")
 
 
 class Collector:
@@ -45,6 +46,8 @@ class Collector:
         self._pages: Counter[str] = Counter()
         self._distinct: set[tuple[str, str]] = set()
         self._reasons: list[str] = []
+        self._offers: dict[tuple[str, str], Offer] = {}
+        """Of an MCP server, as it was last seen: what they are together is judged at the end."""
         self._server = "the server"
 
     def unaudited(self, reason: str) -> None:
@@ -98,6 +101,8 @@ class Collector:
         if (offer.kind, offer.name) not in self._distinct:
             self._distinct.add((offer.kind, offer.name))
             self._seen[offer.kind] += 1
+        if surface == "mcp":
+            self._offers[offer.kind, offer.name] = offer
         if much := overlong(offer):
             self.unaudited(f"not all of the {offer.kind} {offer.name[:80]!r} was judged: {much}; shorten it")
         signs = sorted(judge(offer), key=lambda sign: _TELLING.index(sign.rule))
@@ -126,6 +131,11 @@ class Collector:
         self._seen[kind] += number
 
     def report(self) -> TargetReport:
+        """What came of it. Once everything was seen, or as much as there will be."""
+        if not self._findings and (sign := together(list(self._offers.values()))):
+            evidence = (Evidence(sign.rule, sign.where, sign.evidence),)
+            names = sorted(name for kind, name in self._offers if kind == "tool")
+            self.finding(Finding("mcp", "server", self._server, sign.tool, evidence), names)
         return TargetReport(
             kind=self._kind,
             label=self._label,

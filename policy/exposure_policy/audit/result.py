@@ -46,7 +46,7 @@ class Evidence:
     """One sign by which an offer is known as memory."""
 
     rule: str
-    """Which rule told: name, marker, identity, address, schema, text, listed."""
+    """Which rule told: name, marker, identity, address, schema, text, set, listed."""
     where: str
     """The field, and the page of the listing when it isn't the first."""
     text: str

@@ -61,6 +61,13 @@ RULES: Final = {
         "Find out what serves it here, and stop it.",
         "very-high",
     ),
+    "set": Rule(
+        "A server's tools are a memory together",
+        "No tool is one by itself, but together they are those of a known memory, or several are named or described by "
+        "words for remembering, some of them in other languages than English.",
+        "Take the server off this surface, or accept the finding with the reason why it keeps nothing for an agent.",
+        "medium",
+    ),
     "listed": Rule(
         "The sidecar is listed in a host's configuration",
         "Any client that reads this file would try to start it. It refuses without a launch ticket, so the entry is "

@@ -24,7 +24,7 @@ _INDEX: Final = re.compile(r"<\s*+/?\s*+memory[-_ ]index", re.IGNORECASE)
 _NOUN: Final = re.compile(r"\b(?:memory|memories)\b")
 _VERB: Final = re.compile(
     r"\b(?:read|write|list|delet|sav|stor|recall|retriev|forget|remember|updat|overwrit|fetch|access|expos"
-    r"|manag|quer|search|brows|persist|edit|modif|remov|return|giv|hand|shar|lookup|look up"
+    r"|manag(?!ement)|quer|search|brows|persist|edit|modif|remov|return|giv|hand|shar|lookup|look up"
     r"|answer|add|creat|append|insert|load|keep|record|clear|eras|memori[sz])\w*\b"
 )
 # Whose memory, or kept for when: what tells an agent's memory from a machine's. A machine has no *one* memory to
