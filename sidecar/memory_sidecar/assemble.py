@@ -28,7 +28,7 @@ from .tools.catalog import Catalog
 from .wire.service import Service
 
 if TYPE_CHECKING:
-    from .backend.injected import Injected
+    from .backend.own import OwnStore
     from .observe.otlp import Prepared
 
 __all__ = [
@@ -72,14 +72,14 @@ class Plan(NamedTuple):
     """Where the journals of this identity are."""
     run: str | None
     lockdown: Mode
-    injected: "Injected | None" = None
+    own_store: "OwnStore | None" = None
 
     def _open(self) -> Running:
-        if self.injected is None:
+        if self.own_store is None:
             return open_backend(self.config, self.identity, self.store_dir, locked=self.lockdown != "off")
-        from .backend.injected import open_injected
+        from .backend.own import open_own
 
-        return open_injected(self.injected, self.config)
+        return open_own(self.own_store, self.config, self.identity)
 
     def start(self) -> Service:
         """Open the store, lock the process down, and return the service.
@@ -116,10 +116,10 @@ class Plan(NamedTuple):
         return Service(setting, run, self.run is not None, running.close, told)
 
 
-def prepare(arguments: Arguments, injected: "Injected | None" = None) -> Plan:
+def prepare(arguments: Arguments, own_store: "OwnStore | None" = None) -> Plan:
     """Read the configuration, settle identity and places, and make the journal's directory.
 
-    `injected` is a store to use in place of the configured backend.
+    `own_store` is a store to use in place of the configured backend.
 
     Raises:
         StartError: with the full remedy.
@@ -128,7 +128,7 @@ def prepare(arguments: Arguments, injected: "Injected | None" = None) -> Plan:
     if arguments.run is not None and not is_run_id(arguments.run):
         raise StartError("--run is an id of 1 to 128 letters, digits, _ and -, starting with a letter or digit")
     journal_dir = arguments.journal_dir or default_journal_dir(arguments.store_dir)
-    if config.memory.enabled and injected is None:
+    if config.memory.enabled and own_store is None:
         try:
             backend_of(config)
         except BackendError as error:
@@ -136,7 +136,7 @@ def prepare(arguments: Arguments, injected: "Injected | None" = None) -> Plan:
     identity = _whose(arguments, config, named, injected=injected is not None)
     own = _make_journal_dir(os.path.abspath(journal_dir), identity)
     mode = _mode(arguments.lockdown)
-    return Plan(config, identity, arguments.store_dir, own, arguments.run, mode, injected)
+    return Plan(config, identity, arguments.store_dir, own, arguments.run, mode, own_store)
 
 
 def _keep_apart(only_read: Sequence[str], journal_dir: str) -> None:

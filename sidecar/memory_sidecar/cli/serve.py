@@ -30,7 +30,7 @@ from .shared.places import PLACES, add_options, places
 if TYPE_CHECKING:
     import argparse
 
-    from ..backend.injected import Injected
+    from ..backend.own import OwnStore
     from ..wire.service import Service
 
 __all__ = ["configure", "quick", "run", "serve_harness"]
@@ -71,13 +71,13 @@ def quick(words: Sequence[str]) -> dict[str, str | None] | None:
     return {name.replace("-", "_"): value for name, value in zip(names, values, strict=True)}
 
 
-def serve_harness(options: Mapping[str, str | None], injected: Injected | None = None) -> int:
+def serve_harness(options: Mapping[str, str | None], own: OwnStore | None = None) -> int:
     """Serve the harness that started this process, and return the exit status.
 
     `options` are those of the command line, with underscores. A program that brings a store of its own passes it as
-    `injected` (`backend.injected`), and is launched by its harness in place of `memory-sidecar serve`.
+    `own` (by `own_store.serve`), and is launched by its harness in place of `memory-sidecar serve`.
     """
-    put_right(strays=injected is None)
+    put_right(strays=own is None)
     path = os.environ.pop(TICKET_VARIABLE, "")
     if not path:
         return _refuse(WHO_MAY_START)
@@ -95,7 +95,7 @@ def serve_harness(options: Mapping[str, str | None], injected: Injected | None =
     if refused is not None:
         return serve(source, sink, parent, ticket, _locked(refused))
     try:
-        service = prepare(places(options), injected).start()
+        service = prepare(places(options), own).start()
     except StartError as error:
         return serve(source, sink, parent, ticket, _locked(error))
     _tell_start(service)

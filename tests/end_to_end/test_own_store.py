@@ -1,0 +1,110 @@
+"""A program that brings its own store is a sidecar like any other: the SQLite example, launched by real harnesses."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memory_sidecar.harness import MemorySidecar, StartError
+
+pytestmark = pytest.mark.anyio
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "sqlite_store.py"
+NOTE = {"key": "k", "description": "d", "content": "c"}
+
+
+@pytest.fixture
+def launch(tmp_path: Path) -> Any:
+    def launch(options: str, memory: str = "", program: Path = EXAMPLE) -> Any:
+        config = tmp_path / "memory.yaml"
+        config.write_text(f"harness: {{memory: {{enabled: true, {memory} options: {options}}}}}\n")
+        command = [sys.executable, "-P", str(program)]
+        return MemorySidecar.launch(command=command, config=config, identity="me", store_dir=tmp_path)
+
+    return launch
+
+
+async def test_it_serves_with_authority_and_journals(launch: Any, tmp_path: Path) -> None:
+    options = f"{{file: {tmp_path}/notes.db}}"
+    async with launch(options) as memory, memory.run("r") as run:
+        await run.call("memory_write", NOTE)
+    async with launch(options, "backend: sqlite,") as memory, memory.run("r") as run:
+        assert run.resumed
+        assert (await run.call("memory_write", {**NOTE, "content": "2", "overwrite": True})).structured["written"]
+        assert run.scope["store"].startswith("sqlite:")
+    # Another database in its place is another store: nothing that was read in the first one counts.
+    (tmp_path / "notes.db").unlink()
+    async with launch(options) as memory:
+        async with memory.run("other") as run:
+            await run.call("memory_write", NOTE)
+        async with memory.run("r") as run:
+            refused = await run.call("memory_write", {**NOTE, "overwrite": True})
+            assert refused.structured["code"] == "not_read"
+
+
+async def test_the_configuration_holds(launch: Any, tmp_path: Path) -> None:
+    options = f"{{file: {tmp_path}/notes.db}}"
+    async with launch(options, "read_only: true,") as memory, memory.run("r") as run:
+        assert [tool["name"] for tool in run.tools] == ["memory_list", "memory_read"]
+    for wrong, says in (
+        (f"{{fil: {tmp_path}/x}}", "did you mean file"),
+        ("{}", "file is missing"),
+        ("{file: 3}", "file"),
+    ):
+        with pytest.raises(StartError, match=says):
+            async with launch(wrong):
+                pass
+    with pytest.raises(StartError, match=r"'file'.*'sqlite'"):
+        async with launch(options, "backend: file,"):
+            pass
+
+
+def test_a_misspelt_argument_is_refused() -> None:
+    done = subprocess.run(
+        [sys.executable, str(EXAMPLE), "--identitty", "x"], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, "--identitty" in done.stderr) == (64, True)
+
+
+PROGRAM = """
+import os, sys
+sys.path.insert(0, {examples!r})
+from memory_sidecar.own_store import OpenedStore, OwnStore, serve
+from memory_sidecar.store.contract import Info
+from sqlite_store import SqliteBackend, SqliteOptions
+
+class Odd(SqliteBackend):
+    def info(self):
+        return Info("odd", {location!r})
+    def get(self, key, *, after=None):
+        raise ValueError("secret /path")
+
+def opened(options, identity):
+    return OpenedStore(Odd(options.file), "id", directories=(os.path.dirname(options.file),))
+
+sys.exit(serve(OwnStore("odd", SqliteOptions, opened)))
+"""
+
+
+async def test_a_fault_of_the_store_reaches_the_model_in_words(
+    launch: Any, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    program = tmp_path / "odd.py"
+    program.write_text(PROGRAM.format(examples=str(EXAMPLE.parent), location="plain"))
+    async with launch(f"{{file: {tmp_path}/n.db}}", program=program) as memory, memory.run("r") as run:
+        answer = await run.call("memory_read", {"key": "k"})
+        assert answer.text.startswith("The memory store failed. ")
+        assert "secret" not in answer.text
+    assert "ValueError" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("location", ["redis://user:pass@host", "/var/lib/notes", "user@host"])
+async def test_a_location_that_tells_too_much_is_refused(launch: Any, tmp_path: Path, location: str) -> None:
+    program = tmp_path / "odd.py"
+    program.write_text(PROGRAM.format(examples=str(EXAMPLE.parent), location=location))
+    with pytest.raises(StartError, match="looks like a path, an address or a credential") as refused:
+        async with launch(f"{{file: {tmp_path}/n.db}}", program=program):
+            pass
+    assert location not in str(refused.value)
