@@ -133,7 +133,7 @@ def prepare(arguments: Arguments, own_store: "OwnStore | None" = None) -> Plan:
             backend_of(config)
         except BackendError as error:
             raise StartError(error.problem, error.remedy) from error
-    identity = _whose(arguments, config, named, injected=injected is not None)
+    identity = _whose(arguments, config, named, own_store=own_store is not None)
     own = _make_journal_dir(os.path.abspath(journal_dir), identity)
     mode = _mode(arguments.lockdown)
     return Plan(config, identity, arguments.store_dir, own, arguments.run, mode, own_store)
@@ -233,13 +233,13 @@ def default_journal_dir(store_dir: str | None) -> str:
     return os.path.join(state, "memory-sidecar", "runs")
 
 
-def _whose(arguments: Arguments, config: Config, named: str | None, *, injected: bool) -> str:
+def _whose(arguments: Arguments, config: Config, named: str | None, *, own_store: bool) -> str:
     """The identity: as named, else of the application that launched this process where that is certain.
 
     Raises:
         StartError: it is not certain, or cannot be one; or this backend wants it named.
     """
-    if named is None and config.memory.enabled and not injected and must_be_named(config):
+    if named is None and config.memory.enabled and not own_store and must_be_named(config):
         raise StartError(
             "no identity is named, and in a bucket that agents share it must be",
             "set --identity or identity in --config, or harness.memory.options.prefix",
