@@ -17,7 +17,7 @@ from ..system import files
 from .columns import FIRST_VERSION
 from .directory import journal_name, stage_name
 from .kinds import version_of
-from .records import Record, decode, encode
+from .records import Record, encode, of_version
 from .replay import DamagedError, ForeignError, MisplacedError, NewerError, Replayed, check_owner, replay
 
 __all__ = ["Journal", "JournalError", "RunBusyError", "looked_at", "read_journal"]
@@ -239,7 +239,7 @@ class Journal:
         # The first record of a later version raises the version that the first line tells, before it is written.
         version = max([self._version, *map(version_of, self._waiting)])
         if version > self._version and self._seq > 1:
-            self._replace(_of_version(version, self._read(descriptor)))
+            self._replace(of_version(version, self._read(descriptor)))
             descriptor = self._descriptor or descriptor
         self._version = version
         # An opened file that held no whole record yet starts like a new one.
@@ -349,10 +349,3 @@ class Journal:
         if self._descriptor is not None:
             files.close(self._descriptor)
             self._descriptor = None
-
-
-def _of_version(version: int, data: bytes) -> bytes:
-    """The journal `data` with another version in its first record."""
-    line, rest = data.split(b"\n", 1)
-    first = decode(line) | {"version": version}
-    return encode({name: value for name, value in first.items() if name != "seq"}, 1) + rest

@@ -33,6 +33,7 @@ __all__ = [
     "listed",
     "meeting",
     "meta",
+    "of_version",
     "parse",
     "resumed",
     "scope_change",
@@ -164,3 +165,10 @@ def decode_summed(line: bytes) -> Record:
 def _checked(record: object) -> Record:
     check(record)
     return record  # type: ignore[return-value]
+
+
+def of_version(version: int, data: bytes) -> bytes:
+    """The journal `data` with another version in its first record."""
+    line, rest = data.split(b"\n", 1)
+    first = decode(line) | {"version": version}
+    return encode({name: value for name, value in first.items() if name != "seq"}, 1) + rest
