@@ -7,6 +7,7 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -24,11 +25,12 @@ from starlette.middleware import Middleware
 from starlette.responses import PlainTextResponse, StreamingResponse
 from starlette.routing import Mount, Route, WebSocketRoute
 from starlette.testclient import TestClient
-from tests.policy.hostile import KEPT, PLACES, VARIABLE, WAYS, leaks, run
+from tests.policy.hostile import KEPT, PLACES, SECRET, VARIABLE, WAYS, leaks, run
 
 from exposure_policy import ExposureRefused
 from exposure_policy.guards import guard_mcp, guard_mcp_app
 from exposure_policy.serving import memory_for_my_own_thinking
+from memory_sidecar.harness import MemorySidecar
 
 pytestmark = pytest.mark.anyio
 
@@ -536,3 +538,87 @@ async def test_routes_beside_a_server(kind: str) -> None:
 
     assert leaks(await visit(build()))
     assert not leaks(await visit(guard_mcp(build())))
+
+
+# --- the library itself ---------------------------------------------------------------------------------------
+
+
+async def test_a_real_run_answers_its_harness_and_no_stranger(tmp_path: Path) -> None:
+    """Every face of a run, handed to a handler: nothing of it answers, and afterwards everything does."""
+    async with MemorySidecar.launch(identity="me", store_dir=tmp_path / "store") as memory, memory.run("monday") as own:
+        await own.call("memory_write", {"key": "fruit", "description": "about fruit", "content": SECRET})
+        tried: dict[str, Callable[[], Any]] = {
+            "call": lambda: own.call("memory_read", {"key": "fruit"}),
+            "tools": lambda: own.tools,
+            "instructions": lambda: own.instructions,
+            "runs": memory.runs,
+            "another run": lambda: memory.run("tuesday").__aenter__(),
+        }
+        refused = []
+
+        async def helper() -> str:
+            for name, way in tried.items():
+                try:
+                    found = way()
+                    await found if isinstance(found, Awaitable) else found
+                except ExposureRefused:
+                    refused.append(name)
+            return str(len(refused))
+
+        server = made()
+        server.add_tool(helper)
+        async with Client(guard_mcp(server), mode="legacy") as client:
+            await client.call_tool("helper", {})
+        assert refused == list(tried)
+        assert SECRET in (await own.call("memory_read", {"key": "fruit"})).text
+        assert "memory_read" in str(own.tools) + own.instructions
+        assert [each["run"] for each in await memory.runs()] == ["monday"]
+
+
+# --- what stays outside: each is told in SECURITY.md, and is really so -----------------------------------------
+
+
+async def test_outside_content_that_was_kept_and_is_told_in_other_words() -> None:
+    before = run.call()
+    assert leaks(await everything(guard_mcp(with_tool(lambda: f"I remember that {before}."))))
+
+
+async def test_outside_a_file_that_a_handler_opens_itself(tmp_path: Path) -> None:
+    note = tmp_path / "fruit.md"
+    note.write_text(SECRET)
+    assert leaks(await everything(guard_mcp(with_tool(note.read_text))))
+
+
+@pytest.mark.filterwarnings("ignore:The logging capability is deprecated")
+async def test_outside_what_the_harness_sends_by_itself() -> None:
+    """A message that answers no request: nobody is being served when the harness reads its memory for it."""
+    pushed: list[str] = []
+    sessions: list[Any] = []
+
+    async def helper(ctx: Context[Any, Any]) -> str:
+        sessions.append(ctx.session)
+        return "hello"
+
+    server = guard_mcp(made())
+    server.add_tool(helper)
+
+    async def note(message: Any) -> None:
+        pushed.append(str(message))
+
+    async with Client(server, mode="legacy", logging_callback=note) as client:
+        await client.call_tool("helper", {})
+        await sessions[0].send_log_message("info", await run.acall())
+        for _ in range(100):
+            if pushed:
+                break
+            await asyncio.sleep(0.01)
+    assert leaks(pushed)
+
+
+async def test_outside_what_an_agent_says_after_it_thought_with_its_memory() -> None:
+    async def agent() -> str:
+        with memory_for_my_own_thinking(reason="to plan the answer"):
+            thought = await run.acall()
+        return f"I thought that {thought}."
+
+    assert leaks(await everything(guard_mcp(with_tool(agent))))
