@@ -307,7 +307,7 @@ def test_the_harness_imports_no_opentelemetry(tmp_path: Path) -> None:
         "import sys, anyio\n"
         "from memory_sidecar.harness import MemorySidecar\n"
         "async def main():\n"
-        "    async with MemorySidecar.launch(store_dir=sys.argv[1]) as memory, memory.run() as run:\n"
+        "    async with MemorySidecar.launch(store_dir=sys.argv[1], identity='i') as memory, memory.run() as run:\n"
         "        await run.call('memory_list')\n"
         "anyio.run(main)\n"
         "print([name for name in sys.modules if name.startswith('opentelemetry')])\n"

@@ -114,6 +114,18 @@ async def test_ending_never_hangs_on_a_dead_broker(launch: dict[str, Any], broke
         assert time.monotonic() - start < 5
 
 
+async def test_an_open_that_a_frozen_broker_refuses_leaves_no_run(launch: dict[str, Any], broker: Broker) -> None:
+    async with MemorySidecar.launch(**launch) as memory:
+        with broker.frozen(), pytest.raises(RequestRefusedError):
+            async with memory.run("weekly", resume="never"):
+                pass
+        assert await memory.runs() == []
+
+        # `never` is refused if anything of the run is there.
+        async with memory.run("weekly", resume="never") as run:
+            assert run.resumed is False
+
+
 async def test_a_brokers_and_a_collectors_port_stay_open_together(
     launch: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
