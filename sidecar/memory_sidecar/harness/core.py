@@ -11,201 +11,44 @@ import weakref
 from collections import deque
 from collections.abc import Mapping
 from concurrent.futures import Future
-from contextlib import suppress
-from typing import Any, Final, Literal, NamedTuple, NoReturn
+from typing import Any, Final, Literal
 
 from exposure_policy.serving import ask
 
 from . import bounds
 from .connection import Connection
-from .errors import (
-    RequestRefusedError,
-    SidecarError,
-)
-from .frames import PARSE_ERROR, FrameTooLargeError
-from .requests import Request
-from .result import NO_OBJECT, NOT_JSON, TOO_LARGE, ToolResult, for_model
+from .errors import OutcomeUnknownError, RequestRefusedError, SidecarDiedError, SidecarError
+from .run import Bound
 from .steps import Steps, Wait, answer
+from .supervision import Supervision
 
-__all__ = ["Ending", "Launched", "OpenRun", "Resume"]
+__all__ = ["Launched", "Resume"]
 
 _REFUSED: Final = 1000
 _INVALID_PARAMS: Final = -32602
-_RUN: Final = "memory-sidecar/run"
-_UNSAVED: Final = "memory-sidecar/unsaved"
 
-Ending = Literal["completed", "error", "budget", "max_iterations"]
 Resume = Literal["auto", "require", "never"]
-
-
-class Bound:
-    """What is bound to a process and so cannot be copied. Its copies would end what the original still uses."""
-
-    __memory_private__: Final = True
-
-    def __reduce_ex__(self, protocol: object) -> NoReturn:
-        raise TypeError(
-            f"a {type(self).__name__} is bound to the sidecar's process and cannot be copied or pickled; share the one "
-            "there is, or open a run of its own where another is needed"
-        )
-
-
-class OpenRun(Bound):
-    """An open run: what to tell the model, and where to send its calls.
-
-    A memory tool is private to its harness; `__memory_private__` lets the guards of `exposure_policy` recognise a
-    run that someone is about to publish. While a guard says that a stranger is being served, nothing here answers
-    (ExposureRefused).
-    """
-
-    def __init__(self, launched: "Launched", opened: Mapping[str, Any]) -> None:
-        self._launched = launched
-        self._opened = opened
-        self._scope: dict[str, Any] = opened["scope"]
-        self._ended = False
-        self._ending: _Ending | None = None
-        self.unsaved: str | None = opened.get("_meta", {}).get(_UNSAVED)
-        """Why the newest authority is not on disk (a full disk), or None. Memory works all the same."""
-        self._abandon = weakref.finalize(self, launched._abandoned.append, self.id)  # noqa: SLF001 - one room
-        self._abandon.atexit = False
-
-    @property
-    def id(self) -> str:
-        """The run's id."""
-        name: str = self._opened["run"]
-        return name
-
-    @property
-    def resumed(self) -> bool:
-        """Whether this run goes on from an earlier one, with the authority that had earned."""
-        return bool(self._opened["resumed"])
-
-    @property
-    def read_only(self) -> bool:
-        """Whether there are no tools that change anything."""
-        return bool(self._opened["read_only"])
-
-    @property
-    def tools(self) -> list[dict[str, Any]]:
-        """Definitions in MCP's form: name, description, inputSchema, ..."""
-        ask("run.tools")
-        tools: list[dict[str, Any]] = self._opened["tools"]
-        return tools
-
-    @property
-    def instructions(self) -> str:
-        """Text for the system prompt: how to use memory, and the index of what it holds."""
-        ask("run.instructions")
-        text: str = self._opened["instructions"]
-        return text
-
-    @property
-    def scope(self) -> dict[str, Any]:
-        """The authority as it was when the run opened or ended: `{store, keys: {key: revision}}`."""
-        ask("run.scope")
-        return self._scope
-
-    def _call(self, name: str, arguments: Mapping[str, Any] | None) -> Steps[ToolResult]:
-        ask("run.call")
-        given: object = {} if arguments is None else arguments
-        if not isinstance(given, Mapping):
-            return for_model(NO_OBJECT)
-        params = {"name": name, "arguments": dict(given), "_meta": {_RUN: self.id}}
-        try:
-            result = ToolResult((yield from self._launched._ask("tools/call", params)))  # noqa: SLF001
-        except FrameTooLargeError:
-            return for_model(TOO_LARGE)
-        except RequestRefusedError as error:
-            if error.code != PARSE_ERROR:
-                raise
-            return for_model(NOT_JSON)
-        self.unsaved = result.get("_meta", {}).get(_UNSAVED)
-        return result
-
-    def _finish(self, reason: Ending, message: str | None) -> Steps[dict[str, Any]]:
-        params: dict[str, Any] = {"reason": reason}
-        if message is not None:
-            params["message"] = message
-        return (yield from self._end("memory-sidecar/run/finish", params))
-
-    def _suspend(self) -> Steps[dict[str, Any]]:
-        return (yield from self._end("memory-sidecar/run/suspend", {}))
-
-    def _end(self, method: str, params: dict[str, Any], seconds: float | None = None) -> Steps[dict[str, Any]]:
-        """End the run, and return its scope. An end that was begun is never withdrawn: it is waited for anew."""
-        ending = self._ending
-        if ending is not None and not ending.done.done() and ending.asked != (method, params):
-            yield Wait(ending.done)
-            ending = None
-        if ending is None or ending.asked != (method, params) or ending.done.done():
-            request = self._launched._connection.request(  # noqa: SLF001
-                method, {"run": self.id, **params}, seconds=seconds
-            )
-            ending = self._ending = _Ending((method, params), request, Future())
-            request.add_done_callback(self._note)
-        elif seconds is not None:
-            self._launched._connection.limit(ending.request, seconds)  # noqa: SLF001
-        return (yield from answer(ending.done, insistent=seconds is not None))
-
-    def _note(self, request: Future[dict[str, Any]]) -> None:
-        """Keep what the sidecar says at the run's end, also if nobody waits for it any more."""
-        ending = self._ending
-        if ending is None or ending.request is not request:
-            return
-        error = request.exception()
-        if error is not None:
-            ending.done.set_exception(error)
-            return
-        ended = request.result()
-        self.unsaved = ended.get("_meta", {}).get(_UNSAVED)
-        self._scope = ended["scope"]
-        self._release()
-        ending.done.set_result(self._scope)
-
-    def _release(self) -> None:
-        self._ended = True
-        if self._abandon.detach():
-            self._launched._release(self.id)  # noqa: SLF001
-
-    def _leave(self, failure: BaseException | None) -> Steps[None]:
-        """Suspend the run unless it has ended, even while being cancelled; but not for ever."""
-        try:
-            if self._ending is not None and not self._ended:  # begun by somebody who then was cancelled
-                with suppress(SidecarError, TimeoutError):
-                    yield from self._end(*self._ending.asked, seconds=bounds.STOP_SECONDS)
-            if not self._ended and not self._launched._connection.silent:  # noqa: SLF001
-                yield from self._end("memory-sidecar/run/suspend", {}, seconds=bounds.STOP_SECONDS)
-        except TimeoutError:
-            pass  # the sidecar is known for silent now, and its launch will end it
-        except SidecarError:
-            if failure is None:  # else what made the block fail says more
-                raise
-        finally:
-            self._release()
-
-
-class _Ending(NamedTuple):
-    asked: tuple[str, dict[str, Any]]
-    request: Request
-    done: Future[dict[str, Any]]
 
 
 class Launched(Bound):
     """A launched sidecar, and which of its runs are open."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, supervision: Supervision | None = None) -> None:
         self._connection = connection
+        self._supervision = supervision
         self._lock = threading.Lock()
+        self._opened: set[str] = set()
+        """Runs that are open: those that a sidecar launched anew is to open again."""
         self._runs: dict[str, Future[None] | None] = {}
         """Those that are open or about to be; with a future, those that are closed again as soon as it is settled."""
         self._abandoned: deque[str] = deque()
         """Runs that nobody has any more, though their blocks were never left."""
-        self._finalizer = weakref.finalize(self, connection.end, bounds.STOP_SECONDS)
-        self._finalizer.atexit = False  # the connection sees to that
+        self._left = False
+        self._finalizer = _ended_with(self, connection)
 
     @property
     def pid(self) -> int:
-        """The process id of the sidecar."""
+        """The process id of the sidecar; another one after a restart."""
         return self._connection.pid
 
     @property
@@ -218,16 +61,48 @@ class Launched(Bound):
         """How the sidecar's process ended, as in `subprocess`: None while it runs, negative for a signal."""
         return self._connection.status
 
-    def _ask(self, method: str, params: Mapping[str, Any]) -> Steps[dict[str, Any]]:
-        """Ask the sidecar. Whoever is interrupted meanwhile withdraws the request."""
-        request = self._connection.request(method, params)
+    def _ask(self, method: str, params: Mapping[str, Any], *, again: bool = True) -> Steps[dict[str, Any]]:
+        """Ask the sidecar. Whoever is interrupted meanwhile withdraws the request.
+
+        If the sidecar dies and is launched again, ask that one if asking `again` is safe.
+
+        Raises:
+            OutcomeUnknownError: it died and was launched again, and whether it did what was asked is not known.
+        """
+        while True:
+            connection = self._connection
+            request = connection.request(method, params)
+            try:
+                return (yield from answer(request))
+            except SidecarDiedError as error:
+                yield from self._replace(connection, error)
+                if not again and request.sent:
+                    raise OutcomeUnknownError(str(error)) from error
+            except SidecarError:
+                raise
+            except BaseException:
+                connection.withdraw(request)
+                raise
+
+    def _replace(self, dead: Connection, error: SidecarDiedError, *, insistent: bool = False) -> Steps[None]:
+        """Go on with another sidecar in place of a dead one, or raise `error`."""
+        if self._connection is not dead:  # somebody else has seen to it
+            return
+        replaced = None
+        if self._supervision is not None and not self._left:
+            replaced = self._supervision.replaced(dead, lambda: sorted(self._opened))
+        if replaced is None:
+            raise error
+        yield Wait(replaced, insistent)
         try:
-            return (yield from answer(request))
-        except SidecarError:
-            raise
-        except BaseException:
-            self._connection.withdraw(request)
-            raise
+            connection = replaced.result()
+        except SidecarError as failure:
+            raise error from failure
+        with self._lock:
+            if self._connection is dead:
+                self._connection = connection
+                self._finalizer.detach()
+                self._finalizer = _ended_with(self, connection)
 
     def _list(self) -> Steps[list[dict[str, Any]]]:
         ask("runs")
@@ -247,7 +122,7 @@ class Launched(Bound):
             params["scope"] = scope
         yield from self._reserve(name)
         try:
-            return (yield from self._ask("memory-sidecar/run/open", params))
+            opened = yield from self._ask("memory-sidecar/run/open", params)
         except SidecarError:
             self._release(name)
             raise
@@ -255,6 +130,8 @@ class Launched(Bound):
             # It may be open by now, or about to be. Once this is answered, whatever the answer, it is not.
             self._suspend_soon(name)
             raise
+        self._opened.add(name)
+        return opened
 
     def _reserve(self, name: str) -> Steps[None]:
         """Make `name` ours, once a run that nobody wanted any more is closed.
@@ -276,6 +153,7 @@ class Launched(Bound):
 
     def _release(self, name: str) -> None:
         with self._lock:
+            self._opened.discard(name)
             closed = self._runs.pop(name, None)
         if closed is not None:
             closed.set_result(None)
@@ -283,6 +161,7 @@ class Launched(Bound):
     def _suspend_soon(self, name: str) -> None:
         """Close a run that nobody has, without waiting for it."""
         with self._lock:
+            self._opened.discard(name)
             self._runs[name] = Future()
         try:
             request = self._connection.request("memory-sidecar/run/suspend", {"run": name}, seconds=bounds.STOP_SECONDS)
@@ -292,6 +171,7 @@ class Launched(Bound):
             request.add_done_callback(lambda _: self._release(name))
 
     def _leave(self) -> Steps[None]:
+        self._left = True
         yield Wait(self._connection.end(self._patience()), insistent=True)
 
     def _patience(self) -> float:
@@ -299,3 +179,10 @@ class Launched(Bound):
         if self._connection.silent:
             return bounds.KILL_SECONDS
         return bounds.STOP_SECONDS if self._runs else bounds.IDLE_STOP_SECONDS
+
+
+def _ended_with(launched: Launched, connection: Connection) -> Any:
+    """What ends the sidecar if nobody has its launch any more, though the block was never left."""
+    finalizer = weakref.finalize(launched, connection.end, bounds.STOP_SECONDS)
+    finalizer.atexit = False  # the connection sees to that
+    return finalizer

@@ -7,6 +7,7 @@ from ..version import __version__
 from . import bounds
 
 __all__ = [
+    "OutcomeUnknownError",
     "RequestRefusedError",
     "SidecarDiedError",
     "SidecarError",
@@ -30,6 +31,10 @@ class StartError(SidecarError):
 
 class SidecarDiedError(SidecarError):
     """The sidecar's process ended while it was needed. What it acknowledged is saved; a new launch resumes."""
+
+
+class OutcomeUnknownError(SidecarDiedError):
+    """The sidecar died and was launched again; whether it carried a request out is not known."""
 
 
 class RequestRefusedError(SidecarError):

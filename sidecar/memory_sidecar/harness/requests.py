@@ -27,6 +27,8 @@ class Request(Future[dict[str, Any]]):
     def __init__(self, number: int, seconds: float | None = None) -> None:
         super().__init__()
         self.number: Final = number
+        self.sent = True
+        """Whether the sidecar may have got it."""
         self.deadline = None if seconds is None else time.monotonic() + seconds
 
 
@@ -58,6 +60,7 @@ class Requests:
                     self._timed[request.number] = request
                 self._send(request.number, frame)
         if over is not None:
+            request.sent = False
             request.set_exception(over())
 
     def say(self, frame: bytes) -> None:

@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-__all__ = ["NOT_JSON", "NO_OBJECT", "TOO_LARGE", "ToolResult", "for_model"]
+__all__ = ["NOT_JSON", "NO_OBJECT", "TOO_LARGE", "UNKNOWN", "ToolResult", "for_model"]
 
 TOO_LARGE: Final = (
     "The arguments are larger than a call may be. Nothing was changed. A content has at most 65536 bytes: shorten it, "
@@ -13,6 +13,10 @@ NOT_JSON: Final = (
     "deeply. Nothing was changed. Call the tool with the arguments that it takes, texts above all."
 )
 NO_OBJECT: Final = "The arguments must be a JSON object."
+UNKNOWN: Final = (
+    "The memory was restarted while it served this call, so whether anything was changed is not known. Call "
+    "memory_read with this key to see what it holds before you try again."
+)
 
 
 class ToolResult(dict[str, Any]):

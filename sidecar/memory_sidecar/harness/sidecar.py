@@ -10,12 +10,14 @@ from types import TracebackType
 from typing import Any, Generic, TypeVar, Unpack
 
 from .command import LaunchOptions, StrPath
-from .core import Ending, Launched, OpenRun, Resume
+from .core import Launched, Resume
 from .log import Stderr
 from .loops import drive
 from .result import ToolResult
+from .run import Ending, OpenRun
 from .start import start
 from .steps import Steps
+from .supervision import Supervision
 
 __all__ = ["MemorySidecar", "Run"]
 
@@ -90,6 +92,7 @@ class MemorySidecar(Launched):
         command: Sequence[StrPath] | None = None,
         env: Mapping[str, str] | None = None,
         stderr: Stderr = None,
+        restarts: int = 0,
         **options: Unpack[LaunchOptions],
     ) -> AbstractAsyncContextManager["MemorySidecar"]:
         """Start a sidecar as a subprocess, serve the block, and end it.
@@ -99,6 +102,9 @@ class MemorySidecar(Launched):
             env: the environment of the sidecar; this process's by default.
             stderr: where its log goes: a file or descriptor as for `subprocess`, any object with a `write` method, or
                 a `logging.Logger`, which gets each line at its level; this process's stderr by default.
+            restarts: how often a sidecar that dies is launched again. Its open runs are opened again with the authority
+                that they had. A read or a listing that was under way is asked again; of any other call the model is
+                told that its outcome is unknown. Each is told to the logger `memory_sidecar.harness`.
             options: those of `memory-sidecar serve` (`config`, `identity`, `store_dir`, `journal_dir`, `lockdown`,
                 `log_level`, `log_format`), as `LaunchOptions` describes them.
 
@@ -117,7 +123,8 @@ class MemorySidecar(Launched):
         """
 
         def enter() -> Steps["MemorySidecar"]:
-            return cls((yield from start(command, env, stderr, options)))
+            supervision = Supervision(lambda: start(command, env, stderr, options), restarts)
+            return cls((yield from start(command, env, stderr, options)), supervision if restarts else None)
 
         return _Block(enter, lambda memory, _: memory._leave())  # noqa: SLF001 - its own block
 

@@ -1,0 +1,190 @@
+"""An open run: the model's calls, and the run's end. What is written here are steps (see `steps`)."""
+
+import weakref
+from collections.abc import Mapping
+from concurrent.futures import Future
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, NoReturn
+
+from exposure_policy.serving import ask
+
+from . import bounds
+from .errors import OutcomeUnknownError, RequestRefusedError, SidecarDiedError, SidecarError
+from .frames import PARSE_ERROR, FrameTooLargeError
+from .requests import Request
+from .result import NO_OBJECT, NOT_JSON, TOO_LARGE, UNKNOWN, ToolResult, for_model
+from .steps import Steps, Wait, answer
+
+if TYPE_CHECKING:
+    from .core import Launched
+
+__all__ = ["Bound", "Ending", "OpenRun"]
+
+_RUN: Final = "memory-sidecar/run"
+_UNSAVED: Final = "memory-sidecar/unsaved"
+
+Ending = Literal["completed", "error", "budget", "max_iterations"]
+
+
+class Bound:
+    """What is bound to a process and so cannot be copied. Its copies would end what the original still uses."""
+
+    __memory_private__: Final = True
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise TypeError(
+            f"a {type(self).__name__} is bound to the sidecar's process and cannot be copied or pickled; share the one "
+            "there is, or open a run of its own where another is needed"
+        )
+
+
+class OpenRun(Bound):
+    """An open run: what to tell the model, and where to send its calls.
+
+    A memory tool is private to its harness; `__memory_private__` lets the guards of `exposure_policy` recognise a
+    run that someone is about to publish. While a guard says that a stranger is being served, nothing here answers
+    (ExposureRefused).
+    """
+
+    def __init__(self, launched: "Launched", opened: Mapping[str, Any]) -> None:
+        self._launched = launched
+        self._opened = opened
+        self._scope: dict[str, Any] = opened["scope"]
+        self._ended = False
+        self._ending: _Ending | None = None
+        self.unsaved: str | None = opened.get("_meta", {}).get(_UNSAVED)
+        """Why the newest authority is not on disk (a full disk), or None. Memory works all the same."""
+        self._abandon = weakref.finalize(self, launched._abandoned.append, self.id)  # noqa: SLF001 - one room
+        self._abandon.atexit = False
+
+    @property
+    def id(self) -> str:
+        """The run's id."""
+        name: str = self._opened["run"]
+        return name
+
+    @property
+    def resumed(self) -> bool:
+        """Whether this run goes on from an earlier one, with the authority that had earned."""
+        return bool(self._opened["resumed"])
+
+    @property
+    def read_only(self) -> bool:
+        """Whether there are no tools that change anything."""
+        return bool(self._opened["read_only"])
+
+    @property
+    def tools(self) -> list[dict[str, Any]]:
+        """Definitions in MCP's form: name, description, inputSchema, ..."""
+        ask("run.tools")
+        tools: list[dict[str, Any]] = self._opened["tools"]
+        return tools
+
+    @property
+    def instructions(self) -> str:
+        """Text for the system prompt: how to use memory, and the index of what it holds."""
+        ask("run.instructions")
+        text: str = self._opened["instructions"]
+        return text
+
+    @property
+    def scope(self) -> dict[str, Any]:
+        """The authority as it was when the run opened or ended: `{store, keys: {key: revision}}`."""
+        ask("run.scope")
+        return self._scope
+
+    def _call(self, name: str, arguments: Mapping[str, Any] | None) -> Steps[ToolResult]:
+        ask("run.call")
+        given: object = {} if arguments is None else arguments
+        if not isinstance(given, Mapping):
+            return for_model(NO_OBJECT)
+        params = {"name": name, "arguments": dict(given), "_meta": {_RUN: self.id}}
+        try:
+            asked = self._launched._ask("tools/call", params, again=self._changes_nothing(name))  # noqa: SLF001
+            result = ToolResult((yield from asked))
+        except OutcomeUnknownError:
+            return for_model(UNKNOWN)
+        except FrameTooLargeError:
+            return for_model(TOO_LARGE)
+        except RequestRefusedError as error:
+            if error.code != PARSE_ERROR:
+                raise
+            return for_model(NOT_JSON)
+        self.unsaved = result.get("_meta", {}).get(_UNSAVED)
+        return result
+
+    def _changes_nothing(self, name: str) -> bool:
+        tools: list[dict[str, Any]] = self._opened["tools"]
+        return any(tool["name"] == name and tool["annotations"].get("readOnlyHint") for tool in tools)
+
+    def _finish(self, reason: Ending, message: str | None) -> Steps[dict[str, Any]]:
+        params: dict[str, Any] = {"reason": reason}
+        if message is not None:
+            params["message"] = message
+        return (yield from self._end("memory-sidecar/run/finish", params))
+
+    def _suspend(self) -> Steps[dict[str, Any]]:
+        return (yield from self._end("memory-sidecar/run/suspend", {}))
+
+    def _end(self, method: str, params: dict[str, Any], seconds: float | None = None) -> Steps[dict[str, Any]]:
+        """End the run, and return its scope. An end that was begun is never withdrawn: it is waited for anew."""
+        ending = self._ending
+        if ending is not None and not ending.done.done() and ending.asked != (method, params):
+            yield Wait(ending.done)
+            ending = None
+        if ending is None or ending.asked != (method, params) or ending.done.done():
+            request = self._launched._connection.request(  # noqa: SLF001
+                method, {"run": self.id, **params}, seconds=seconds
+            )
+            ending = self._ending = _Ending((method, params), request, Future())
+            request.add_done_callback(self._note)
+        elif seconds is not None:
+            self._launched._connection.limit(ending.request, seconds)  # noqa: SLF001
+        connection = self._launched._connection  # noqa: SLF001
+        try:
+            return (yield from answer(ending.done, insistent=seconds is not None))
+        except SidecarDiedError as error:
+            yield from self._launched._replace(connection, error, insistent=seconds is not None)
+        return (yield from self._end(method, params, seconds))
+
+    def _note(self, request: Future[dict[str, Any]]) -> None:
+        """Keep what the sidecar says at the run's end, also if nobody waits for it any more."""
+        ending = self._ending
+        if ending is None or ending.request is not request:
+            return
+        error = request.exception()
+        if error is not None:
+            ending.done.set_exception(error)
+            return
+        ended = request.result()
+        self.unsaved = ended.get("_meta", {}).get(_UNSAVED)
+        self._scope = ended["scope"]
+        self._release()
+        ending.done.set_result(self._scope)
+
+    def _release(self) -> None:
+        self._ended = True
+        if self._abandon.detach():
+            self._launched._release(self.id)  # noqa: SLF001
+
+    def _leave(self, failure: BaseException | None) -> Steps[None]:
+        """Suspend the run unless it has ended, even while being cancelled; but not for ever."""
+        try:
+            if self._ending is not None and not self._ended:  # begun by somebody who then was cancelled
+                with suppress(SidecarError, TimeoutError):
+                    yield from self._end(*self._ending.asked, seconds=bounds.STOP_SECONDS)
+            if not self._ended and not self._launched._connection.silent:  # noqa: SLF001
+                yield from self._end("memory-sidecar/run/suspend", {}, seconds=bounds.STOP_SECONDS)
+        except TimeoutError:
+            pass  # the sidecar is known for silent now, and its launch will end it
+        except SidecarError:
+            if failure is None:  # else what made the block fail says more
+                raise
+        finally:
+            self._release()
+
+
+class _Ending(NamedTuple):
+    asked: tuple[str, dict[str, Any]]
+    request: Request
+    done: Future[dict[str, Any]]
