@@ -1,5 +1,7 @@
 """What a store keeps: validation, texts of every look, listings, and what cannot be read."""
 
+import random
+
 import pytest
 
 from ..store.contract import Backend, Entry, Item
@@ -192,6 +194,37 @@ class KeepingContract(Opened):
         with pytest.raises(KeyNotFoundError):
             store.read("key")
         assert store.delete("key") is False
+
+    def test_copying_a_note_back_changes_no_byte(self, subject: Subject, store: Store) -> None:
+        """Whatever was accepted is listed and read as it is, and written again it is the same document."""
+        chance = random.Random("copying back")  # noqa: S311 - guards nothing
+        characters = (
+            "ab 019+-._:#'\"\\[]{}<>|?!&*%@`~,=/\n\t\r"
+            "\u00e9\u200c\u200d\ufe0f\u202e\u226e\u2764\ue000\u0601\U0001f468\u3164"
+        )
+        for _ in range(60):
+            description = "x" + "".join(chance.choices(characters, k=chance.randint(0, 12)))
+            content = "".join(chance.choices(characters, k=chance.randint(0, 12)))
+            scope = Scope()
+            store.create("key", description, content, scope=scope)
+            before = subject.stored()["key"]
+            entry = store.read("key")
+            assert [item.description for item in store.list()] == [entry.description]
+            assert (entry.description, entry.content) == (" ".join(description.split()), content)
+            store.update("key", entry.description, entry.content, scope=scope)
+            assert subject.stored()["key"] == before
+            assert store.delete("key", scope=scope)
+
+    def test_header_lines_of_another_program_stay(self, subject: Subject, store: Store) -> None:
+        header = "---\r\ntitle: A # mine\r\ndescription: B\r\ntags: [x]\r\n---\r\n"
+        subject.plant("key", f"{header}body".encode())
+        scope = Scope()
+        assert store.read("key", scope=scope) == Entry("B", "body", header)
+        store.update("key", "B", "new", scope=scope)
+        assert subject.stored()["key"] == f"{header}new".encode()
+        store.update("key", "it's C", "new", scope=scope)
+        assert subject.stored()["key"] == f"{header}new".replace("B", "'it''s C'").encode()
+        assert store.list() == [Item("key", "it's C")]
 
     def test_descriptions_of_every_look_come_back_as_the_same_text(self, subject: Subject, store: Store) -> None:
         for number, description in enumerate(DESCRIPTIONS):
