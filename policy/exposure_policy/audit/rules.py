@@ -85,7 +85,7 @@ UNAUDITED_RULE: Final = Rule(
 )
 
 NOT_LOOKED_AT: Final = (
-    "An audit reads what is offered to strangers, and knows memory by names, shapes and English wordings, as measured "
+    "An audit reads what is offered to strangers, and knows memory by names, shapes and wordings, as measured "
     "on well-known servers. It calls no tool, gets no prompt and reads no resource, so it does "
     "not tell what those answer, what is offered only to callers with credentials, or what a server adds later."
 )
