@@ -16,6 +16,7 @@ from .backend.choose import Running, backend_of, must_be_named, open_backend
 from .backend.opened import BackendError, Opened
 from .config import LAUNCHED, Config, ConfigError, load
 from .exits import StartError
+from .remedy import RemedyError
 from .run.columns import is_run_id
 from .run.directory import adopt, identity_directory
 from .run.session import Setting
@@ -134,7 +135,11 @@ def prepare(arguments: Arguments, own_store: "OwnStore | None" = None) -> Plan:
         except BackendError as error:
             raise StartError(error.problem, error.remedy) from error
     identity = _whose(arguments, config, named, own_store=own_store is not None)
-    own = _make_journal_dir(os.path.abspath(journal_dir), identity)
+    try:
+        journal_dir = files.absolute(journal_dir)
+    except RemedyError as error:
+        raise StartError(f"the journal directory {error.problem}", error.remedy) from error
+    own = _make_journal_dir(journal_dir, identity)
     mode = _mode(arguments.lockdown)
     return Plan(config, identity, arguments.store_dir, own, arguments.run, mode, own_store)
 
@@ -181,8 +186,15 @@ def lock_down(mode: Mode, directories: Sequence[str] = (), ports: Sequence[int] 
     Raises:
         StartError: `require` asks for what this system does not offer, or a lock does not hold.
     """
+    from .system.inherited import threads
     from .system.lockdown import LockdownError, lock
 
+    if mode != "off" and (running := threads()):
+        raise StartError(
+            f"threads run already in this process ({', '.join(running)}), and would keep the rights that it gives up",
+            "launch it without what starts them, such as ddtrace-run or opentelemetry-instrument, "
+            "or with --lockdown off",
+        )
     try:
         return lock(directories, ports, mode).describe()
     except LockdownError as error:

@@ -65,7 +65,10 @@ def resolve_directory(options: FileOptions, identity: str | None, base: str | No
                 "set identity to letters, digits and . _ = - or set harness.memory.options.directory",
             )
         relative = os.path.join("memory", identity)
-    return os.path.abspath(os.path.join(base or "", relative))
+    try:
+        return files.absolute(os.path.join(base or "", relative))
+    except RemedyError as error:
+        raise BackendError(f"the memory directory {error.problem}", error.remedy) from error
 
 
 def open_file(options: FileOptions, identity: str, base: str | None, *, read_only: bool = False) -> Opened:

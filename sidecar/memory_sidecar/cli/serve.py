@@ -20,9 +20,10 @@ from typing import TYPE_CHECKING, Final
 from ..assemble import lock_down, prepare
 from ..exits import EX_USAGE, StartError
 from ..observe import log
-from ..system.inherited import put_right
+from ..system.inherited import put_right, restart_alone
 from ..version import __version__
 from ..wire.serve import serve
+from ..wire.service import Service
 from ..wire.stdio import PARENT_VARIABLE, NotPrivateError, claim, watch_parent
 from ..wire.ticket import TICKET_VARIABLE, WHO_MAY_START, TicketError, open_ticket
 from .shared.places import PLACES, add_options, places
@@ -78,6 +79,8 @@ def serve_harness(options: Mapping[str, str | None], own: OwnStore | None = None
     `own` (by `own_store.serve`), and is launched by its harness in place of `memory-sidecar serve`.
     """
     put_right(strays=own is None)
+    if own is None and options.get("lockdown") != "off":
+        restart_alone()
     path = os.environ.pop(TICKET_VARIABLE, "")
     if not path:
         return _refuse(WHO_MAY_START)
@@ -94,12 +97,21 @@ def serve_harness(options: Mapping[str, str | None], own: OwnStore | None = None
         return serve(source, sink, parent, None, _locked(StartError("the launch ticket cannot be used")))
     if refused is not None:
         return serve(source, sink, parent, ticket, _locked(refused))
+    return serve(source, sink, parent, ticket, _started(options, own))
+
+
+def _started(options: Mapping[str, str | None], own: OwnStore | None) -> Service | StartError:
+    """What is to be served. Whatever goes wrong, the harness is answered: it never sees only a closed pipe."""
     try:
         service = prepare(places(options), own).start()
+        _tell_start(service)
     except StartError as error:
-        return serve(source, sink, parent, ticket, _locked(error))
-    _tell_start(service)
-    return serve(source, sink, parent, ticket, service)
+        return _locked(error)
+    except Exception as error:  # noqa: BLE001 - told, like any other
+        found = log.problem(error)
+        log.error("cannot start", error=found)
+        return _locked(StartError(f"the sidecar cannot start: {found}", "mend that, or report it"))
+    return service
 
 
 def _configure_log(options: Mapping[str, str | None]) -> StartError | None:
@@ -131,7 +143,7 @@ def _tell_start(service: Service) -> None:
 
 def _locked(error: StartError) -> StartError:
     """A process that only has to say `error` needs no rights at all."""
-    with suppress(StartError):
+    with suppress(Exception):
         lock_down("auto")
     return error
 

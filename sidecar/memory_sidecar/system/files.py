@@ -19,6 +19,7 @@ from ..remedy import RemedyError
 
 __all__ = [
     "LockTimeoutError",
+    "absolute",
     "at_home",
     "close",
     "create_exclusively",
@@ -34,6 +35,7 @@ __all__ = [
     "read_regular",
     "read_up_to",
     "staged",
+    "stale",
     "sweep",
     "try_lock",
     "write_all",
@@ -80,6 +82,21 @@ def at_home(path: str) -> str:
     return home + slash + rest
 
 
+def absolute(path: str) -> str:
+    """`path` from the root directory on, without `.` and `..`.
+
+    Raises:
+        RemedyError: it is relative to a working directory that is gone.
+    """
+    try:
+        return os.path.abspath(path)
+    except FileNotFoundError as error:
+        raise RemedyError(
+            f"{path!r} is relative, and the working directory is gone",
+            "start it in a directory that exists, or name the whole path",
+        ) from error
+
+
 def make_private_directory(path: str) -> None:
     """Make `path` and its missing parents, mode 0700, durably. An existing directory is left as it is.
 
@@ -87,7 +104,7 @@ def make_private_directory(path: str) -> None:
     """
     if os.path.isdir(path):
         return
-    parent = os.path.dirname(os.path.abspath(path))
+    parent = os.path.dirname(absolute(path))
     if not os.path.isdir(parent):
         make_private_directory(parent)
     try:
@@ -324,14 +341,32 @@ def locked(directory: int) -> Iterator[None]:
             fcntl.flock(directory, fcntl.LOCK_UN)
 
 
+def stale(path: str) -> list[str]:
+    """Names of temporary files in the directory `path` whose writers are dead: a start would have swept them."""
+    found = []
+    with open_directory(path) as directory:
+        for name in _stages(directory):
+            descriptor = open_regular(name, directory)
+            if descriptor is not None:
+                try:
+                    if try_lock(descriptor, shared=True):
+                        found.append(name)
+                finally:
+                    close(descriptor)
+    return sorted(found)
+
+
+def _stages(directory: int) -> list[str]:
+    with os.scandir(directory) as entries:
+        return [entry.name for entry in entries if _STAGE_NAME.fullmatch(entry.name)]
+
+
 def sweep(directory: int) -> None:
     """Remove temporary files whose writers are dead. A living writer holds its file's lock.
 
-    What cannot be opened or removed stays: it is hidden from listings, and no reason not to start.
+    What cannot be opened or removed stays: it is hidden from listings, and no reason not to start; `doctor` tells.
     """
-    with os.scandir(directory) as entries:
-        stale = [entry.name for entry in entries if _STAGE_NAME.fullmatch(entry.name)]
-    for name in stale:
+    for name in _stages(directory):
         with suppress(OSError):  # another user's; or another sidecar swept it first; or no change is allowed here
             descriptor = open_regular(name, directory)
             if descriptor is None:

@@ -9,10 +9,11 @@ that do not wait (`wire.stdio`), threads that run already (`lockdown`).
 import fcntl
 import os
 import signal
+import sys
 from contextlib import suppress
 from typing import Final
 
-__all__ = ["put_right", "stopping_signals"]
+__all__ = ["put_right", "restart_alone", "stopping_signals", "threads"]
 
 _ENOUGH: Final = 4096
 """Descriptors that all runs of one process may need at once: an open one has its journal, and a call a few more."""
@@ -36,6 +37,41 @@ def put_right(*, strays: bool = True) -> None:
 def stopping_signals() -> list[signal.Signals]:
     """The signals that are to end the process. One that is ignored from the start (nohup) stays ignored."""
     return [number for number in _STOPPING if signal.getsignal(number) is not signal.SIG_IGN]
+
+
+def threads() -> list[str]:
+    """Names of the threads that run beside the calling one, as far as they have any."""
+    try:
+        numbers = os.listdir("/proc/self/task")
+    except OSError:
+        import threading
+
+        return [thread.name for thread in threading.enumerate()][1:]
+    found = []
+    for number in numbers:
+        if int(number) != os.getpid():
+            with suppress(OSError), open(f"/proc/self/task/{number}/comm", "rb") as file:
+                found.append(file.read().decode("ascii", "replace").strip())
+    return found
+
+
+def restart_alone() -> None:
+    """Start this program again without what PYTHONPATH loads into every Python process, if that runs threads by now.
+
+    Instrumentation (ddtrace-run, opentelemetry-instrument) comes so, as a directory with a `sitecustomize` in it. Its
+    threads could not be locked down, nor could they send anything from a process that may not open a connection.
+    Nothing is lost: exec(2) keeps the process, its channels and its parent.
+    """
+    path = os.environ.get("PYTHONPATH", "")
+    kept = os.pathsep.join(entry for entry in path.split(os.pathsep) if not _customizes(entry))
+    if kept != path and threads():
+        os.environ["PYTHONPATH"] = kept
+        with suppress(OSError):  # forbidden here: the lockdown will say what is wrong
+            os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # noqa: S606 - itself
+
+
+def _customizes(entry: str) -> bool:
+    return any(os.path.exists(os.path.join(entry, f"{name}.py")) for name in ("sitecustomize", "usercustomize"))
 
 
 def _fill_standard_descriptors() -> None:

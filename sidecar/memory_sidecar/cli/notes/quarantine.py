@@ -80,7 +80,7 @@ def run(arguments: argparse.Namespace) -> int:
     directory = place("--quarantine-dir", arguments.quarantine_dir) or os.path.join(
         os.path.dirname(default_journal_dir(places(vars(arguments)).store_dir)), "quarantine"
     )
-    directory = os.path.abspath(directory)
+    directory = files.absolute(directory)
     if arguments.list:
         return _list(directory, as_json=arguments.json)
     if arguments.restore is not None:

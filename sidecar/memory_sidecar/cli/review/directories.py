@@ -1,4 +1,4 @@
-"""What `doctor` finds in a directory that notes or journals are kept in. Nothing is changed."""
+"""What `doctor` finds in a directory that notes or journals are kept in, and of its disk. Nothing is changed."""
 
 import os
 import stat
@@ -6,16 +6,30 @@ from contextlib import suppress
 from typing import Final
 
 from ...store.rules import is_key
-from ...system import files
+from ...system import disk, files
 from ..shared.remedy import quoted
-from .check import Check, Checks
+from .check import Check, Checks, wrong
 
-__all__ = ["check_directory", "strays"]
+__all__ = ["check_directory", "litter", "strays"]
 
 _LITTLE: Final = 16 * 1024 * 1024
 """Free bytes under which a disk soon refuses notes: a full store takes four times as much."""
 _FEW: Final = 64
 """Free inodes under which it does."""
+
+
+def litter(check: str, directory: str) -> Checks:
+    """Temporary files that nobody writes any more, and that the last start could not remove."""
+    with suppress(OSError):
+        found = files.stale(directory)
+        if found:
+            yield Check(
+                check,
+                "note",
+                f"{len(found)} temporary files of writers that died are in {directory}, and could not be removed",
+                f"rm {' '.join(quoted(os.path.join(directory, name)) for name in found[:3])}"
+                + (" ..." if len(found) > 3 else ""),
+            )
 
 
 def strays(directory: str) -> Checks:
@@ -65,6 +79,7 @@ def check_directory(check: str, directory: str, option: str, read_only: bool = F
             change = f"chmod u+rwx {quoted(existing)}"
         yield Check(check, "wrong", f"cannot use {directory}: {existing} is not writable by this user", change)
         return
+    yield from _disk(check, directory, existing)
     if existing != directory:
         yield Check(check, "ok", f"{directory} will be made at the first start")
     else:
@@ -74,6 +89,16 @@ def check_directory(check: str, directory: str, option: str, read_only: bool = F
     if free < _LITTLE or (space.f_files and inodes < _FEW):
         state = "wrong" if not free or (space.f_files and not inodes) else "note"
         yield Check(check, state, f"only {free // 1024} KiB are free on its disk", "free space, or use another disk")
+
+
+def _disk(check: str, directory: str, existing: str) -> Checks:
+    with suppress(OSError):
+        found = disk.inspect(existing)
+        refused = disk.refusal(directory, found)
+        if refused is not None:
+            yield wrong(check, refused)
+        if not found.flushes:
+            yield Check(check, "note", f"{directory}: {disk.CANNOT_FLUSH}", "use a directory on a local disk")
 
 
 def _may_write(directory: str) -> bool:

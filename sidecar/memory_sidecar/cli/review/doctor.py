@@ -18,10 +18,12 @@ from ...assemble import Arguments, default_journal_dir, settle
 from ...backend.choose import Running, backend_of, check, describe, open_backend
 from ...backend.opened import BackendError
 from ...config import Config
-from ...exits import EX_FOUND, StartError
+from ...exits import EX_FOUND
 from ...plain import visible
+from ...remedy import RemedyError
 from ...store.errors import KeyNotFoundError, StoreError, UnreadableError
 from ...store.rules import MAX_ENTRIES, is_key
+from ...system import files
 from ...system.lockdown import available
 from ...version import __version__
 from ...wire.ticket import TICKET_VARIABLE
@@ -30,7 +32,7 @@ from ..shared.places import PLACES, add_options, places
 from ..shared.remedy import command
 from ..shared.report import add_json, on_terminal, print_json, print_table
 from .check import Check, Checks, wrong
-from .directories import check_directory, strays
+from .directories import check_directory, litter, strays
 from .journals import check_journals
 
 __all__ = ["configure", "run"]
@@ -70,7 +72,7 @@ def _all(options: Mapping[str, str | None], run_id: str | None) -> Checks:
         given = places(options)
         config, identity = settle(given)
         backend = backend_of(config)
-    except (StartError, BackendError) as error:
+    except RemedyError as error:
         yield wrong("config", error)
         return
     yield _config(given, config, backend)
@@ -145,10 +147,10 @@ def _store(given: Arguments, config: Config, identity: str | None, backend: str)
     try:
         directory = describe(config, identity, given.store_dir).get("directory") if backend == "file" else None
         if backend == "file" and directory is None:
-            directory = os.path.abspath(os.path.join(given.store_dir or "", "memory"))
+            directory = files.absolute(os.path.join(given.store_dir or "", "memory"))
             yield from check_directory("store", directory, "--store-dir")
             return
-    except BackendError as error:
+    except RemedyError as error:
         yield wrong("store", error)
         return
     if directory is not None:
@@ -157,6 +159,7 @@ def _store(given: Arguments, config: Config, identity: str | None, backend: str)
         if not os.path.isdir(directory) or not os.access(directory, os.R_OK | os.X_OK):
             return
         yield from strays(directory)
+        yield from litter("store", directory)
     name = "store" if backend == "file" else "broker"
     try:
         running = open_backend(config, identity or "", given.store_dir, read_only=True, locked=True)
@@ -213,7 +216,7 @@ def _notes(running: Running, name: str, directory: str | None, options: Mapping[
 
 def _apart(given: Arguments, config: Config, identity: str | None, backend: str) -> Checks:
     """Whether notes and journals have a directory each. What cannot be told is told by the other checks."""
-    with suppress(StartError, BackendError, KeyError):
+    with suppress(RemedyError, KeyError):
         notes = describe(config, identity, given.store_dir)["directory"] if backend == "file" else None
         journals = given.journal_dir or default_journal_dir(given.store_dir)
         if notes is not None and os.path.realpath(notes) == os.path.realpath(journals):

@@ -8,7 +8,6 @@ Exit statuses: 0 all is well; 1 --check found that a run would be refused; 78 th
 
 import argparse
 import json
-import os
 from typing import Any, Final
 
 from exposure_policy import TOOLS
@@ -17,9 +16,11 @@ from ...assemble import Arguments, default_journal_dir, settle
 from ...backend.choose import backend_of, check, describe, must_be_named
 from ...backend.opened import BackendError
 from ...config import Config
-from ...exits import EX_CONFIG, StartError
+from ...exits import EX_CONFIG
 from ...plain import visible
+from ...remedy import RemedyError
 from ...store import rules
+from ...system import disk, files
 from ...system.lockdown import available
 from ...tools.catalog import Catalog
 from ..shared.failure import Failure, complain
@@ -40,7 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
         memory = _memory(places(vars(arguments)))
         if arguments.check:
             memory["check"] = _check(places(vars(arguments)))
-    except (StartError, BackendError) as error:
+    except RemedyError as error:
         complain(f"memory-sidecar info: {error}")
         return EX_CONFIG
     if arguments.json:
@@ -81,13 +82,15 @@ def _show_check(found: dict[str, Any]) -> None:
 def _memory(arguments: Arguments) -> dict[str, Any]:
     config, identity = settle(arguments)
     memory = config.memory
+    where = describe(config, identity, arguments.store_dir)
     return {
         "enabled": memory.enabled,
         "identity": identity,
         "identity_from": _identity_from(arguments, config),
         "backend": backend_of(config),
-        "where": describe(config, identity, arguments.store_dir),
-        "journal": os.path.abspath(arguments.journal_dir or default_journal_dir(arguments.store_dir)),
+        "where": where,
+        "disk": _disk(where.get("directory")),
+        "journal": files.absolute(arguments.journal_dir or default_journal_dir(arguments.store_dir)),
         "read_only": memory.read_only,
         "index": not memory.no_index,
         "tools": list(Catalog(enabled=memory.enabled, read_only=memory.read_only).names),
@@ -112,6 +115,17 @@ def _identity_from(arguments: Arguments, config: Config) -> str:
     if config.memory.enabled and must_be_named(config):
         return "nothing; it must be named: set --identity, or identity in --config"
     return "the script or program that launches it, where that is certain; else it must be named"
+
+
+def _disk(directory: str | None) -> dict[str, Any] | None:
+    """What the disk under the notes can do; None where there is none yet, or where they are not in files."""
+    if directory is None:
+        return None
+    try:
+        found = disk.inspect(directory)
+    except OSError:
+        return None
+    return {"kind": found.kind, "flushes": found.flushes, "locks": not found.no_locks, "network": found.is_shared}
 
 
 _WHERE_LABELS: Final = {"require_read_before_update": "guard", "shared": "shared with"}
@@ -143,6 +157,8 @@ def _rows(memory: dict[str, Any]) -> list[tuple[str, str]]:
         elif not shown:
             shown = _WHERE_EMPTY[name]
         rows.append((_WHERE_LABELS.get(name, name), shown))
+    if memory["disk"] is not None and not memory["disk"]["flushes"]:
+        rows.append(("disk", disk.CANNOT_FLUSH))
     limits = memory["limits"]
     limits_shown = (
         f"key {limits['key_characters']} characters, description {limits['description_characters']} characters, "

@@ -5,11 +5,12 @@ from collections.abc import Mapping
 from typing import Final
 
 from ...assemble import Arguments, default_journal_dir
-from ...exits import StartError
+from ...remedy import RemedyError
 from ...run.columns import is_run_id
 from ...run.directory import identity_directory
 from ...run.ledger import Journaled
 from ...store.rules import is_key
+from ...system import files
 from ..shared.failure import Failure
 from ..shared.journals import all_journals, remedy
 from .check import Check, Checks, wrong
@@ -21,8 +22,8 @@ __all__ = ["check_journals"]
 def check_journals(given: Arguments, run_id: str | None, identity: str | None) -> Checks:
     """The checks of the journals that these options mean, and of whether `run_id` can be opened, if it is given."""
     try:
-        directory = os.path.abspath(given.journal_dir or default_journal_dir(given.store_dir))
-    except StartError as error:
+        directory = files.absolute(given.journal_dir or default_journal_dir(given.store_dir))
+    except RemedyError as error:
         yield wrong("journal", error)
         return
     yield from check_directory("journal", directory, "--journal-dir")

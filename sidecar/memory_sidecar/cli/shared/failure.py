@@ -146,14 +146,12 @@ def _discard(stream: TextIO) -> None:
 
 
 def _explained(error: Exception) -> tuple[str, int]:
-    from ...backend.opened import BackendError
-    from ...exits import StartError
     from ...store.errors import StoreError
 
     match error:
         case Failure():
             return str(error), error.status
-        case StartError() | BackendError():
+        case RemedyError():
             return str(error), EX_CONFIG
         case StoreError():
             return told(error), EX_FOUND

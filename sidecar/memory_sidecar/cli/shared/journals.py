@@ -7,6 +7,7 @@ from typing import Any
 from ...assemble import default_journal_dir
 from ...exits import EX_CONFIG
 from ...run.ledger import Journaled, LeftOut, journals
+from ...system import files
 from .failure import Failure
 from .places import place, places
 from .remedy import command, quoted
@@ -29,11 +30,11 @@ def directories(given: Mapping[str, Any]) -> list[str]:
     for directory in found:
         if os.path.lexists(directory) and not os.path.isdir(directory):
             raise Failure(
-                f"{os.path.abspath(directory)} is not a directory",
+                f"{directory} is not a directory",
                 "check --journal-dir and --store-dir",
                 status=EX_CONFIG,
             )
-    return list(dict.fromkeys(map(os.path.abspath, found)))
+    return list(dict.fromkeys(map(files.absolute, found)))
 
 
 def all_journals(where: Sequence[str], identity: str | None = None) -> Iterator[Journaled]:
