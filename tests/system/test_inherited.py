@@ -1,0 +1,212 @@
+"""What a launcher may leave to the process, and what comes of it: one row each, played with a real sidecar.
+
+A row says how the process is launched. It is then to serve a whole session, to keep what it stores private, and to end
+when its harness leaves; or to refuse, with the words that the row gives.
+"""
+
+import json
+import os
+import resource
+import signal
+import stat
+import subprocess
+import tempfile
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
+
+import pytest
+from tests.support.sidecar import SERVE, Sidecar, environment, launched, make_ticket, patched
+
+from memory_sidecar.config import ConfigError, load
+from memory_sidecar.exits import EX_CONFIG, EX_USAGE
+from memory_sidecar.system import inherited
+
+
+def leave_directory() -> None:
+    """Stand in a directory that is gone."""
+    directory = tempfile.mkdtemp()
+    os.chdir(directory)
+    os.rmdir(directory)
+
+
+class Row(NamedTuple):
+    """How the process is launched: `before` runs in it before exec. `refused` is "" where it is to work."""
+
+    before: Callable[[], object] | None = None
+    env: Mapping[str, str] = MappingProxyType({})
+    options: tuple[str, ...] = ()
+    refused: str = ""
+
+
+ROWS: dict[str, Row] = {
+    "stderr closed": Row(lambda: os.close(2)),
+    "umask that takes the owner's rights": Row(lambda: os.umask(0o777)),
+    "umask that gives all rights": Row(lambda: os.umask(0)),
+    "the lowest priority": Row(lambda: os.nice(19)),
+    "few descriptors, and more to be had": Row(lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (32, 4096))),
+    "a working directory that is gone": Row(leave_directory),
+    "a working directory that is gone, and a relative path": Row(
+        leave_directory, options=("--journal-dir", "runs"), refused="the working directory is gone; start it in"
+    ),
+    "no core dumps": Row(lambda: resource.setrlimit(resource.RLIMIT_CORE, (0, 0))),
+    "a locale without Unicode": Row(env={"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}),
+    "a locale that isn't there": Row(env={"LC_ALL": "xx_YY.KOI8-R"}),
+    "a time zone that isn't there": Row(env={"TZ": "Nowhere/Land"}),
+    "warnings as errors": Row(env={"PYTHONWARNINGS": "error"}),
+    "no docstrings and no asserts": Row(env={"PYTHONOPTIMIZE": "2"}),
+    "another encoding for streams": Row(env={"PYTHONIOENCODING": "utf-16"}),
+    "no temporary directory": Row(env={"TMPDIR": "/nonexistent"}),
+    "no search path": Row(env={"PATH": ""}),
+    "a debug allocator": Row(env={"PYTHONMALLOC": "debug", "PYTHONDEVMODE": "1"}),
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_what_comes_of_it(name: str, tmp_path: Path) -> None:
+    row = ROWS[name]
+    with Sidecar(tmp_path, *row.options, env=environment(**row.env), preexec_fn=row.before) as sidecar:
+        hello = sidecar.hello()
+        sidecar.send(hello)
+        answer = sidecar.answer(hello)
+        if row.refused:
+            assert row.refused in answer["error"]["message"]
+            assert sidecar.wait() == EX_CONFIG
+            return
+        assert "error" not in answer
+        assert sidecar.write("a", "x" * 60_000)["written"]
+        assert sidecar.read("a")["content"] == "x" * 60_000
+        assert sidecar.leave() == 0
+    modes = {path: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.rglob("*")}
+    assert {mode for path, mode in modes.items() if path.is_dir()} == {0o700}
+    assert {mode for path, mode in modes.items() if not path.is_dir()} == {0o600}
+
+
+@pytest.mark.parametrize(("descriptor", "name"), [(0, "stdin"), (1, "stdout")])
+def test_a_closed_channel_is_refused_by_name(descriptor: int, name: str, tmp_path: Path) -> None:
+    make_ticket(tmp_path / "ticket")
+    done = subprocess.run(
+        [*SERVE, "--identity", "a"],
+        env=environment(MEMORY_SIDECAR_TICKET=str(tmp_path / "ticket")),
+        preexec_fn=lambda: os.close(descriptor),
+        stdin=subprocess.PIPE,
+        capture_output=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (EX_USAGE, b"")
+    assert f"{name} is not a pipe from a parent process".encode() in done.stderr
+
+
+def test_without_a_stderr_nothing_is_said_on_the_wire(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [*SERVE], env=environment(), preexec_fn=lambda: os.close(2), stdout=subprocess.PIPE, check=False
+    )
+    assert (done.returncode, done.stdout) == (EX_USAGE, b"")
+
+
+def test_another_process_s_pipe_is_not_held_open(tmp_path: Path) -> None:
+    reader, writer = os.pipe()
+    with launched(tmp_path, pass_fds=(writer,)) as sidecar:
+        os.close(writer)
+        assert os.read(reader, 1) == b"", "the other end is still open somewhere"
+        assert sidecar.write("a", "x")["written"]
+    os.close(reader)
+
+
+def test_a_soft_limit_of_descriptors_does_not_limit_the_runs(tmp_path: Path) -> None:
+    def few() -> None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (32, 4096))
+
+    with launched(tmp_path, preexec_fn=few) as sidecar:
+        for number in range(40):
+            sidecar.open(f"run-{number}")
+        assert sidecar.write("a", "x", "run-39")["written"]
+        assert sidecar.leave() == 0
+
+
+def test_threads_of_instrumentation_are_left_behind(tmp_path: Path) -> None:
+    """As ddtrace-run and opentelemetry-instrument do it: a directory with a sitecustomize in PYTHONPATH."""
+    code = "import threading, time\nthreading.Thread(target=time.sleep, args=(1000,), daemon=True).start()\n"
+    with launched(tmp_path, "--lockdown", "require", env=patched(tmp_path, code)) as sidecar:
+        assert sidecar.write("a", "x")["written"]
+        assert len(list(Path(f"/proc/{sidecar.pid}/task").iterdir())) <= 3
+        assert sidecar.leave() == 0
+
+
+def test_threads_that_cannot_be_left_behind_are_named(tmp_path: Path) -> None:
+    program = (
+        "import sys, threading, time; threading.Thread(target=time.sleep, args=(1000,), daemon=True).start(); "
+        "from memory_sidecar.cli import main; sys.exit(main(sys.argv[1:]))"
+    )
+    command = (SERVE[0], "-c", program, "serve")
+    with Sidecar(tmp_path, command=command) as sidecar:
+        hello = sidecar.hello()
+        sidecar.send(hello)
+        message = sidecar.answer(hello)["error"]["message"]
+        assert "threads run already in this process" in message
+        assert "opentelemetry-instrument" in message
+        assert sidecar.wait() == EX_CONFIG
+
+
+def test_a_fifo_is_no_configuration(tmp_path: Path) -> None:
+    fifo = tmp_path / "memory.yaml"
+    os.mkfifo(fifo)
+    with pytest.raises(ConfigError, match="it is not a regular file; check --config"):
+        load(str(fifo))
+    (tmp_path / "link.yaml").symlink_to(tmp_path / "real.yaml")
+    (tmp_path / "real.yaml").write_text("identity: a\n")
+    assert load(str(tmp_path / "link.yaml")).identity == "a", "a mounted configuration is often a link"
+
+
+@pytest.mark.parametrize("command", ["serve", "info", "doctor"])
+@pytest.mark.parametrize("what", ["configuration", "context"])
+def test_a_fifo_is_refused_at_once(command: str, what: str, tmp_path: Path) -> None:
+    config, home = tmp_path / "memory.yaml", tmp_path / "home"
+    context = home / ".config" / "nats" / "context" / "here.json"
+    context.parent.mkdir(parents=True)
+    os.mkfifo(config if what == "configuration" else context)
+    if what == "context":
+        memory = {"enabled": True, "backend": "jetstream", "options": {"bucket": "b"}}
+        config.write_text(json.dumps({"identity": "a", "nats_context": "here", "harness": {"memory": memory}}))
+    env = environment(HOME=str(home), XDG_CONFIG_HOME="")
+    if command == "serve":
+        with Sidecar(tmp_path, "--config", str(config), env=env) as sidecar:
+            hello = sidecar.hello()
+            sidecar.send(hello)
+            assert "not a regular file" in sidecar.answer(hello)["error"]["message"]
+            assert sidecar.wait() == EX_CONFIG
+        return
+    words = [*SERVE[:-1], command, "--config", str(config), *(["--check"] if command == "info" else [])]
+    done = subprocess.run(words, env=env, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+    assert "not a regular file" in done.stdout + done.stderr
+    assert done.returncode in (1, EX_CONFIG)
+
+
+def test_ignored_signals_are_not_stopping_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(signal, "getsignal", lambda number: signal.SIG_IGN if number == signal.SIGHUP else None)
+    assert inherited.stopping_signals() == [signal.SIGTERM, signal.SIGINT]
+
+
+@pytest.mark.parametrize("closed", [(0,), (1,), (2,), (0, 1), (1, 2), (0, 2), (0, 1, 2)])
+@pytest.mark.parametrize("device", [True, False])
+def test_standard_descriptors_are_filled_without_a_device_too(closed: tuple[int, ...], device: bool) -> None:
+    """In a child: each closed one holds something that is read as empty or swallows what is written."""
+    if (child := os.fork()) == 0:
+        status = 1
+        try:
+            for descriptor in closed:
+                os.close(descriptor)
+            if not device:
+                os.devnull = "/nonexistent/null"
+            inherited._fill_standard_descriptors()
+            if 0 in closed:
+                assert os.read(0, 1) == b""
+            for descriptor in {1, 2} & {*closed}:
+                with suppress(BrokenPipeError):
+                    os.write(descriptor, b"x")
+            status = 0
+        finally:
+            os._exit(status)
+    assert os.waitpid(child, 0)[1] == 0
