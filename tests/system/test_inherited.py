@@ -8,6 +8,7 @@ import json
 import os
 import resource
 import signal
+import socket
 import stat
 import subprocess
 import tempfile
@@ -15,10 +16,10 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
-from tests.support.sidecar import SERVE, Sidecar, environment, launched, make_ticket, patched
+from tests.support.sidecar import OPEN, SERVE, Sidecar, environment, launched, make_ticket, patched, until
 
 from memory_sidecar.config import ConfigError, load
 from memory_sidecar.exits import EX_CONFIG, EX_USAGE
@@ -210,3 +211,107 @@ def test_standard_descriptors_are_filled_without_a_device_too(closed: tuple[int,
         finally:
             os._exit(status)
     assert os.waitpid(child, 0)[1] == 0
+
+
+def test_a_session_that_does_not_wait_for_its_channels_is_whole(tmp_path: Path) -> None:
+    """Node hands its own pipes on without waiting (`stdio: "inherit"`); the flag is shared, and stays as it was."""
+    ours, theirs = socket.socketpair()
+    theirs.setblocking(False)
+    with Sidecar(tmp_path, stdin=theirs, stdout=theirs) as sidecar:
+        theirs.close()
+        ours.settimeout(30)
+        channel = ours.makefile("rwb", buffering=0)
+
+        def ask(message: dict[str, Any]) -> Any:
+            channel.write(json.dumps(message).encode() + b"\n")
+            line = b""
+            while not line.endswith(b"\n"):
+                line += ours.recv(1 << 12)
+            return json.loads(line)["result"]
+
+        ask(sidecar.hello())
+        text = "x" * 65_000
+        for number in range(4):
+            arguments = {"key": f"k{number}", "description": "d", "content": text}
+            assert ask(sidecar.tool("memory_write", arguments))["structuredContent"]["written"]
+        # More than the channel holds, asked for at once and read late.
+        calls = [sidecar.tool("memory_read", {"key": f"k{number % 4}"}) for number in range(20)]
+        channel.write(b"".join(json.dumps(call).encode() + b"\n" for call in calls))
+        wanted = {call["id"] for call in calls}
+        until(lambda: _sleeps(sidecar.pid), "it waits for room")
+        received = b""
+        while received.count(b"\n") < len(calls):
+            received += ours.recv(1 << 20)
+        answers = [json.loads(line) for line in received.splitlines()]
+        assert {answer["id"] for answer in answers} == wanted
+        assert all(answer["result"]["structuredContent"]["content"] == text for answer in answers)
+        channel.close()
+        ours.close()
+        assert sidecar.wait() == 0
+
+
+def _sleeps(pid: int) -> bool:
+    return all(
+        (task / "stat").read_text().rpartition(")")[2].split()[0] == "S" for task in Path(f"/proc/{pid}/task").iterdir()
+    )
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT, signal.SIGTERM])
+def test_what_is_ignored_stays_ignored(number: signal.Signals, tmp_path: Path) -> None:
+    with launched(tmp_path, preexec_fn=lambda: signal.signal(number, signal.SIG_IGN)) as sidecar:
+        sidecar.process.send_signal(number)
+        assert sidecar.write("a", "x")["written"]
+        assert sidecar.leave() == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT, signal.SIGTERM])
+def test_what_is_blocked_is_let_in(number: signal.Signals, tmp_path: Path) -> None:
+    with launched(tmp_path, preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_BLOCK, [number])) as sidecar:
+        assert sidecar.write("a", "x")["written"]
+        sidecar.process.send_signal(number)
+        assert sidecar.wait() == 0
+
+
+def test_one_run_too_many_is_that_run_s_refusal(tmp_path: Path) -> None:
+    """Address space for a few threads more: the others go on, and a run that ended makes room."""
+    with launched(tmp_path) as sidecar:
+        sidecar.open("first")
+        assert sidecar.write("a", "x", "first")["written"]
+        size = int(Path(f"/proc/{sidecar.pid}/statm").read_text().split()[0]) * resource.getpagesize()
+        resource.prlimit(sidecar.pid, resource.RLIMIT_AS, (size + (80 << 20), resource.RLIM_INFINITY))
+        refused = None
+        opened = []
+        for number in range(60):
+            answer = sidecar.ask(OPEN, {"run": f"run-{number}"})
+            if "error" in answer:
+                refused = answer["error"]["message"]
+                break
+            opened.append(f"run-{number}")
+        assert opened
+        assert refused is not None
+        assert "no more threads; end a run first" in refused
+        assert sidecar.read("a", "first")["content"] == "x"
+        assert sidecar.write("b", "x", opened[-1])["written"]
+        for run in opened:
+            sidecar.suspend(run)
+        assert sidecar.leave() == 0
+
+
+def test_a_path_that_is_not_utf_8_is_told_in_legal_json(tmp_path: Path) -> None:
+    place = os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9")
+    Path(place).write_bytes(b"")
+    with Sidecar(None, "--store-dir", place) as sidecar:
+        hello = sidecar.hello()
+        sidecar.send(hello)
+        message = sidecar.answer(hello)["error"]["message"]
+        assert "caf\ufffd" in message
+        message.encode()
+        assert sidecar.wait() == EX_CONFIG
+
+
+def test_a_store_under_a_path_that_is_not_utf_8(tmp_path: Path) -> None:
+    base = Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9"))
+    with launched(base) as sidecar:
+        assert sidecar.write("a", "x")["written"]
+        assert sidecar.leave() == 0
+    assert (base / "memory" / "tester" / "a.md").exists()

@@ -170,7 +170,10 @@ def test_a_request_has_a_legal_id_and_an_object_of_params(message: dict[str, Any
         assert message["jsonrpc"] == "2.0"
 
 
-@given(st.dictionaries(st.text(st.characters(), max_size=5), st.text(st.characters(), max_size=5), max_size=3))
+CHARACTERS = st.characters(exclude_categories=["Cs"])
+
+
+@given(st.dictionaries(st.text(CHARACTERS, max_size=5), st.text(CHARACTERS, max_size=5), max_size=3))
 def test_a_frame_is_one_line_of_ascii(message: dict[str, str]) -> None:
     frame = encode(message)
     assert frame.isascii()
@@ -249,3 +252,11 @@ def test_a_byte_order_mark_is_left_out_before_the_first_frame_alone(step: int) -
     splitter = Splitter()
     found = [frame for at in range(0, len(stream), step) for frame in splitter.feed(stream[at : at + step])]
     assert found == [b"{}", b"\xef\xbb\xbf{}"]
+
+
+@given(st.text(st.characters(), max_size=20), st.text(st.characters(), max_size=5))
+def test_every_answer_is_legal_unicode_and_says_the_same(text: str, name: str) -> None:
+    """A path that is not UTF-8 comes as lone surrogates, which pydantic's and JavaScript's strict readers refuse."""
+    whole = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    found = json.loads(encode({"jsonrpc": "2.0", "id": name, "result": {"text": text, "deep": [text]}}))
+    assert found == {"jsonrpc": "2.0", "id": name, "result": {"text": whole, "deep": [whole]}}

@@ -23,7 +23,6 @@ from ..observe import log
 from ..system.inherited import put_right, restart_alone
 from ..version import __version__
 from ..wire.serve import serve
-from ..wire.service import Service
 from ..wire.stdio import PARENT_VARIABLE, NotPrivateError, claim, watch_parent
 from ..wire.ticket import TICKET_VARIABLE, WHO_MAY_START, TicketError, open_ticket
 from .shared.places import PLACES, add_options, places

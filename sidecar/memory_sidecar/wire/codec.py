@@ -4,6 +4,7 @@ What is not exactly a JSON-RPC 2.0 message of MCP's kind becomes `Invalid`; noth
 """
 
 import json
+import re
 from collections.abc import Iterator
 from math import isinf
 from typing import Any, Final
@@ -65,8 +66,35 @@ class Splitter:
 
 
 def encode(message: dict[str, Any]) -> bytes:
-    """The frame of `message`. Pure ASCII: valid UTF-8 even where a client sent half of a surrogate pair."""
-    return json.dumps(message, separators=(",", ":")).encode() + b"\n"
+    """The frame of `message`, in ASCII.
+
+    Half of a surrogate pair is no character, and strict readers refuse the whole frame for it (RFC 8259, section 8.2).
+    One comes in a path that is not UTF-8, as Python reads it, and is shown as U+FFFD. Only an id is given back as it
+    was sent: whoever sent it so knows it so.
+    """
+    text = json.dumps(message, separators=(",", ":"))
+    if "\\ud" in text and not _is_unicode(message):
+        head = f'{{"jsonrpc":"2.0","id":{json.dumps(message.get("id"))},'
+        start = len(head) if text.startswith(head) else 0
+        text = text[:start] + _ESCAPE.sub(_whole, text[start:])
+    return text.encode() + b"\n"
+
+
+_ESCAPE: Final = re.compile(r"\\(?:ud[89ab]..\\ud[c-f]..|ud[89a-f]..|.)")
+"""One escape of a JSON text in ASCII; both halves of a surrogate pair are one."""
+
+
+def _is_unicode(message: dict[str, Any]) -> bool:
+    """Whether there is no lone half of a surrogate pair in it: by far faster than looking at each escape."""
+    try:
+        json.dumps(message, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _whole(escape: re.Match[str]) -> str:
+    return "\\ufffd" if len(escape[0]) == 6 else escape[0]
 
 
 def decode(frame: bytes | Outline) -> Message | None:

@@ -12,9 +12,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
+from ..system.inherited import stopping_signals
 from .codec import Splitter
 from .outline import Outline
-from .stdio import Parent
+from .stdio import Parent, receive
 
 __all__ = ["Loop"]
 
@@ -51,7 +52,7 @@ class Loop:
 
     def run(self) -> int:
         """Serve until something ends the session, and return its exit status."""
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        for number in stopping_signals():
             signal.signal(number, lambda *_: self.end(0))
         signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
         poll = select.poll()
@@ -103,7 +104,9 @@ class Loop:
         if not ready.isdisjoint(self._parent.descriptors) or self._parent.is_gone():
             self.end(0)
         elif self._source in ready:
-            self._frames.extend(self._splitter.feed(self._read()))
+            data = self._read()
+            if data is not None:
+                self._frames.extend(self._splitter.feed(data))
         while self._frames and not self._held and self.exit_status is None:
             self._receive(self._frames.popleft())
         if self._ends_at is not None and time.monotonic() >= self._ends_at:
@@ -116,12 +119,12 @@ class Loop:
             waits.append(max(0.0, self._ends_at - time.monotonic()))
         return min(waits) * 1000 + 1 if waits else None
 
-    def _read(self) -> bytes:
-        """What the pipe holds. Nothing means that the harness closed its end, and ends the session."""
+    def _read(self) -> bytes | None:
+        """What the pipe holds; None if that is nothing after all. Its end closes the session."""
         try:
-            data = os.read(self._source, _READ_SIZE)
+            data = receive(self._source, _READ_SIZE)
         except OSError:  # the other end of a socket pair was reset
             data = b""
-        if not data:
+        if data == b"":
             self.end(0)
         return data

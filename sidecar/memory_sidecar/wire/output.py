@@ -4,8 +4,8 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from ..system import files
 from .codec import encode
+from .stdio import send as write
 
 __all__ = ["Output"]
 
@@ -25,7 +25,7 @@ class Output:
             if self._closed:
                 return
             try:
-                files.write_all(self._sink, frame)
+                write(self._sink, frame)
             except OSError:
                 self._closed = True
                 self._on_closed()
