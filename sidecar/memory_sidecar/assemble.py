@@ -23,7 +23,7 @@ from .run.session import Setting
 from .store.nowhere import Nowhere
 from .store.rules import is_key
 from .store.store import Store
-from .system import files
+from .system import disk, files
 from .system.lockdown import Mode
 from .tools.catalog import Catalog
 from .wire.service import Service
@@ -295,6 +295,9 @@ def _make_journal_dir(directory: str, identity: str) -> str:
         files.make_private_directory(own)
         if not files.is_permitted(own):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        refused = disk.refusal(directory, disk.inspect(own))
+        if refused is not None:
+            raise StartError(refused.problem, f"{refused.remedy}, or set --journal-dir")
         with suppress(PermissionError):  # who may use that directory alone has left nothing beside it
             adopt(directory, identity)
     except OSError as error:

@@ -7,7 +7,7 @@ from ..config import Config
 from ..options import OptionsError, decode_options, suggestion
 from ..store.errors import KeyNotFoundError, UnreadableError
 from ..store.store import Store
-from ..system import files
+from ..system import disk, files
 from .opened import BackendError, Opened
 
 __all__ = ["BACKENDS", "DEFAULT_BACKEND", "Running", "backend_of", "check", "describe", "must_be_named", "open_backend"]
@@ -117,6 +117,7 @@ def _describe_file(config: Config, identity: str | None, base: str | None) -> di
     return {
         "directory": resolve_directory(options, identity, base) if identity or options.directory is not None else None,
         "require_read_before_update": options.require_read_before_update,
+        "single_machine": options.single_machine,
     }
 
 
@@ -156,7 +157,7 @@ def _describe_jetstream(config: Config, identity: str | None, _base: str | None)
 def _check_file(config: Config, identity: str, base: str | None) -> tuple[dict[str, Any], list[str]]:
     import os
 
-    from .file import FileBackend, FileOptions, resolve_directory
+    from .file import FileBackend, FileOptions, refuse_disk, resolve_directory
 
     options = decode_options(FileOptions, config.memory.options, "harness.memory.options")
     directory = resolve_directory(options, identity, base)
@@ -165,6 +166,8 @@ def _check_file(config: Config, identity: str, base: str | None) -> tuple[dict[s
     if not os.path.isdir(directory) or not files.is_permitted(directory, change=not config.memory.read_only):
         what = "read" if config.memory.read_only else "read and write"
         return {}, [f"{directory} is not a directory that this user can {what}; mend that, or set directory"]
+    if not config.memory.read_only and (refused := refuse_disk(directory, disk.inspect(directory), options)):
+        return {}, [str(refused)]
     store = Store(FileBackend(directory))
     items = store.list()
     unreadable = 0

@@ -12,13 +12,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final, NamedTuple
 
+from ..observe import log
 from ..remedy import RemedyError
 from ..store.contract import ABSENT, ANYTHING, Expected, Info, Item, Stored
 from ..store.document import HEADER_BYTES, UNREADABLE, parse_description
-from ..store.errors import ConflictError, OutcomeUnknownError, StoreError, UnavailableError, UnreadableError
+from ..store.errors import (
+    ConflictError,
+    InvalidError,
+    OutcomeUnknownError,
+    StoreError,
+    UnavailableError,
+    UnreadableError,
+)
 from ..store.rules import MAX_ENTRIES, MAX_READ_BYTES, check_capacity, is_key
 from ..store.store import Store
-from ..system import files
+from ..system import disk, files
 from ..system.digest import digest
 from .opened import BackendError, Opened
 
@@ -41,6 +49,9 @@ class FileOptions(NamedTuple):
     """Where notes are kept; `memory/<identity>` if omitted. A leading `~` is this user's home directory."""
     require_read_before_update: bool = False
     """Refuse an overwrite of what this run has not read, or what has changed since."""
+    single_machine: bool = False
+    """The operator's word that one machine alone writes there: with it the guard may be on a network file system, whose
+    locks other machines may not see."""
 
 
 def resolve_directory(options: FileOptions, identity: str | None, base: str | None) -> str:
@@ -88,6 +99,8 @@ def open_file(options: FileOptions, identity: str, base: str | None, *, read_onl
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
             if not read_only:
                 files.sweep(opened)
+        if not read_only:
+            _accept_disk(directory, options)
     except OSError as error:
         raise BackendError(
             f"cannot use the memory directory {directory}: {error.strerror}",
@@ -99,6 +112,20 @@ def open_file(options: FileOptions, identity: str, base: str | None, *, read_onl
     return Opened(Store(FileBackend(directory), guard=options.require_read_before_update), fingerprint)
 
 
+def refuse_disk(directory: str, found: disk.Disk, options: FileOptions) -> RemedyError | None:
+    """Why notes cannot be written in `directory`, whatever its owner and mode; None if they can."""
+    return disk.refusal(directory, found, guard=options.require_read_before_update and not options.single_machine)
+
+
+def _accept_disk(directory: str, options: FileOptions) -> None:
+    found = disk.inspect(directory)
+    refused = refuse_disk(directory, found, options)
+    if refused is not None:
+        raise BackendError(refused.problem, refused.remedy)
+    if not found.flushes:
+        log.warning("the memory directory cannot be flushed", reason=disk.CANNOT_FLUSH)
+
+
 class FileBackend:
     """A `Backend` over one directory. Independent processes may share it.
 
@@ -108,6 +135,7 @@ class FileBackend:
 
     def __init__(self, directory: str) -> None:
         self._path = directory
+        self._first = _identity(directory)
         self._seen: dict[str, tuple[_Stamp, str]] = {}
 
     def info(self) -> Info:
@@ -220,12 +248,23 @@ class FileBackend:
         except StoreError:
             raise
         except OSError as error:
+            if error.errno == errno.ENAMETOOLONG:
+                raise InvalidError(_TOO_LONG) from error
             raise UnavailableError(self._explained(error)) from error
 
     def _explained(self, error: OSError) -> str:
-        if error.errno == errno.EACCES and files.is_permitted(self._path):
+        # The lockdown lets this process change the directory that was there at the start, and no other of its name.
+        if error.errno == errno.EACCES and files.is_permitted(self._path) and _identity(self._path) != self._first:
             return _REPLACED
         return _EXPLANATIONS.get(error.errno or 0, _UNEXPLAINED)
+
+
+def _identity(directory: str) -> tuple[int, int] | None:
+    try:
+        status = os.stat(directory)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 _Stamp = tuple[int, int, int, int]
@@ -345,6 +384,9 @@ def _revision(document: bytes) -> str:
 
 _UNEXPLAINED: Final = (
     "The memory store failed. Nothing was changed; try again, and go on without memory if it persists."
+)
+_TOO_LONG: Final = (
+    "This key is too long for the file system that the memory is kept on. Nothing was changed; use a shorter key."
 )
 _NO_SPACE: Final = "The memory store has no space left. Nothing was changed; its operator must free space."
 _NO_PERMISSION: Final = "The memory store refused access. Nothing was changed; its operator must permit it."

@@ -50,10 +50,10 @@ def strays(directory: str) -> Checks:
             yield Check("store", "note", f"not seen as notes in {directory}: {shown}", "notes are files KEY.md")
 
 
-def check_directory(check: str, directory: str, option: str, read_only: bool = False) -> Checks:
+def check_directory(check: str, directory: str, option: str, read_only: bool = False, guard: bool = False) -> Checks:
     """Whether a directory is there, or can be made, and is private; whether its disk has room.
 
-    With `read_only` one that is there only has to be readable.
+    With `read_only` one that is there only has to be readable; with `guard` all who share it must see its locks.
     """
     existing = directory
     while not os.path.lexists(existing) and os.path.dirname(existing) != existing:
@@ -79,7 +79,7 @@ def check_directory(check: str, directory: str, option: str, read_only: bool = F
             change = f"chmod u+rwx {quoted(existing)}"
         yield Check(check, "wrong", f"cannot use {directory}: {existing} is not writable by this user", change)
         return
-    yield from _disk(check, directory, existing)
+    yield from _disk(check, directory, existing, guard)
     if existing != directory:
         yield Check(check, "ok", f"{directory} will be made at the first start")
     else:
@@ -91,10 +91,10 @@ def check_directory(check: str, directory: str, option: str, read_only: bool = F
         yield Check(check, state, f"only {free // 1024} KiB are free on its disk", "free space, or use another disk")
 
 
-def _disk(check: str, directory: str, existing: str) -> Checks:
+def _disk(check: str, directory: str, existing: str, guard: bool) -> Checks:
     with suppress(OSError):
         found = disk.inspect(existing)
-        refused = disk.refusal(directory, found)
+        refused = disk.refusal(directory, found, guard=guard)
         if refused is not None:
             yield wrong(check, refused)
         if not found.flushes:

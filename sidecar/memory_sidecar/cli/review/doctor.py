@@ -145,7 +145,8 @@ def _identity(identity: str | None) -> Check:
 
 def _store(given: Arguments, config: Config, identity: str | None, backend: str) -> Checks:
     try:
-        directory = describe(config, identity, given.store_dir).get("directory") if backend == "file" else None
+        where = describe(config, identity, given.store_dir)
+        directory = where.get("directory") if backend == "file" else None
         if backend == "file" and directory is None:
             directory = files.absolute(os.path.join(given.store_dir or "", "memory"))
             yield from check_directory("store", directory, "--store-dir")
@@ -155,7 +156,9 @@ def _store(given: Arguments, config: Config, identity: str | None, backend: str)
         return
     if directory is not None:
         read_only = config.memory.read_only
-        yield from check_directory("store", directory, "harness.memory.options.directory or --store-dir", read_only)
+        guard = where["require_read_before_update"] and not where["single_machine"]
+        option = "harness.memory.options.directory or --store-dir"
+        yield from check_directory("store", directory, option, read_only, guard)
         if not os.path.isdir(directory) or not os.access(directory, os.R_OK | os.X_OK):
             return
         yield from strays(directory)

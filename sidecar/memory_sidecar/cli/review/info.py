@@ -149,6 +149,10 @@ def _rows(memory: dict[str, Any]) -> list[tuple[str, str]]:
         ("backend", memory["backend"]),
     ]
     for name, value in memory["where"].items():
+        if name == "single_machine":
+            if value:
+                rows.append(("vouched for", "this machine alone writes there"))
+            continue
         shown = "; ".join(value) if isinstance(value, list) else value
         if name == "require_read_before_update":
             shown = "an overwrite needs a read of the current value" if value else "off; the last writer wins"
