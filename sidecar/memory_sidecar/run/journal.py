@@ -208,9 +208,17 @@ class Journal:
 
     @property
     def is_lost(self) -> bool:
-        """Whether somebody removed the file under its holder. The next append makes it anew, or tells why it can't."""
+        """Whether somebody removed, renamed, replaced or cut the file under its holder, as logrotate does.
+
+        The next append makes it anew, or tells why it can't.
+        """
+        if self._descriptor is None:
+            return False
         try:
-            return self._descriptor is not None and os.fstat(self._descriptor).st_nlink == 0
+            status = os.fstat(self._descriptor)
+            return status.st_size < self._length or not os.path.samestat(status, os.lstat(self._path))
+        except FileNotFoundError:
+            return True
         except OSError:
             return False  # nobody knows; the next append will meet the same trouble, and tell
 
@@ -314,21 +322,52 @@ class Journal:
     def _create(self) -> int:
         """A new file: the run's first, or one in place of a file that was deleted under it."""
         if self._descriptor is not None:
+            with suppress(OSError):
+                # Cut short where it has its name still: what is left of it would be taken for damage.
+                if os.path.samestat(os.fstat(self._descriptor), os.lstat(self._path)):
+                    os.ftruncate(self._descriptor, 0)
             self.close()
             self._waiting.insert(0, self._snapshot())
         files.make_private_directory(self._directory)
         while True:
-            descriptor = files.create_exclusively(self._path, None)
-            if not files.try_lock(descriptor, patience=_LOOK):
+            descriptor = self._new_file()
+            try:
+                is_free = files.try_lock(descriptor, patience=_LOOK)
+            except OSError:
+                # No lock is to be had now. An empty file is taken up again by the next attempt.
+                files.close(descriptor)
+                raise
+            if not is_free:
                 # Another process found the file before this one had locked it, and holds the run now.
                 files.close(descriptor)
                 raise BlockingIOError(errno.EBUSY, os.strerror(errno.EBUSY), self._path)
-            if os.fstat(descriptor).st_nlink:
+            status = os.fstat(descriptor)
+            if status.st_size:  # somebody began the run meanwhile, and has ended since
+                files.close(descriptor)
+                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), self._path)
+            if status.st_nlink:
                 break
             files.close(descriptor)  # a person's command removed it, as one without a record: make it again
         self._descriptor, self._length, self._seq, self._settled = descriptor, 0, 1, 0
         self._torn = self._name_flushed = False
         return descriptor
+
+    def _new_file(self) -> int:
+        """The file that gets the run's name: a new one, or an empty one that has it already (of an attempt that got no
+        lock, or made by logrotate after it renamed the journal).
+
+        Raises:
+            OSError: another file has the name, with something in it that is not ours to overwrite.
+        """
+        try:
+            return files.create_exclusively(self._path, None)
+        except FileExistsError:
+            found = files.open_with_status(self._path, None, os.O_RDWR)
+            if found is None or found[1].st_size:
+                if found is not None:
+                    files.close(found[0])
+                raise
+            return found[0]
 
     def _flush_name(self) -> None:
         if not self._name_flushed:
