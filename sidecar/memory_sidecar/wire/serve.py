@@ -10,6 +10,8 @@ import gc
 import threading
 
 from ..exits import StartError
+from ..observe import log
+from .alone import NO_THREADS, answer_alone
 from .closing import close
 from .dispatch import receive
 from .gate import Gate
@@ -31,7 +33,13 @@ def serve(source: int, sink: int, parent: Parent, ticket: Ticket | None, service
     """
     gc.freeze()  # what was loaded stays: nobody need look at it again
     gc.enable()
-    session = Session(Gate(ticket), service, threading.RLock())
+    try:
+        session = Session(Gate(ticket), service, threading.RLock())
+    except (RuntimeError, MemoryError, OSError) as error:
+        log.error("cannot start", reason=NO_THREADS, cause=log.problem(error))
+        if isinstance(service, Service):
+            service.close()
+        return answer_alone(source, sink, NO_THREADS)
     session.loop = Loop(source, parent, lambda frame: receive(session, frame), lambda: session.calls.is_full)
     session.output = Output(sink, lambda: session.loop.end(0))
     status = session.loop.run()
