@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import anyio
 import pytest
+from tests.support.sidecar import Sidecar
 
 from memory_sidecar.harness import MemorySidecar, Run, StartError
 from memory_sidecar.store.rules import MAX_ENTRY_BYTES
@@ -221,8 +222,14 @@ def test_an_empty_identity_given_to_launch_is_refused(place: Place) -> None:
 def refusal(start: Start) -> str:
     """What a harness is told when it launches the sidecar so."""
 
+    command = [*PROGRAM, "serve", *start.options, *(["--run", start.run] if start.run else [])]
+    if start.run:  # the handshake opens it; a harness of the newer protocol is told at its first call
+        with Sidecar(None, command=command, identity="", env=environment(**start.env)) as sidecar:
+            hello = sidecar.hello()
+            sidecar.send(hello)
+            return str(sidecar.answer(hello)["error"]["message"])
+
     async def main() -> None:
-        command = [*PROGRAM, "serve", *start.options, *(["--run", start.run] if start.run else [])]
         async with MemorySidecar.launch(command=command, env=environment(**start.env), stderr=subprocess.DEVNULL):
             pass
 

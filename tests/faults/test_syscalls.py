@@ -22,6 +22,7 @@ pytestmark = pytest.mark.skipif(not tracer.AVAILABLE, reason="the tracer knows x
 
 LONG = pytest.mark.long
 ERRORS = [errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.EPERM, errno.EACCES, errno.EROFS, errno.EMFILE, errno.ENOMEM]
+ERRORS += [errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK, errno.ENAMETOOLONG, errno.EMLINK, errno.ESTALE]
 
 
 # Calls that have no name here, of the allocator for one, come and go: what is the tenth call in one attempt may be the

@@ -10,9 +10,19 @@ from ..store.store import Store
 from ..system import disk, files
 from .opened import BackendError, Opened
 
-__all__ = ["BACKENDS", "DEFAULT_BACKEND", "Running", "backend_of", "check", "describe", "must_be_named", "open_backend"]
+__all__ = [
+    "BACKENDS",
+    "DEFAULT_BACKEND",
+    "Row",
+    "Running",
+    "backend_of",
+    "check",
+    "describe",
+    "must_be_named",
+    "open_backend",
+    "row_of",
+]
 
-BACKENDS: Final = ("file", "jetstream")
 DEFAULT_BACKEND: Final = "file"
 
 
@@ -47,6 +57,15 @@ def backend_of(config: Config) -> str:
     return name
 
 
+def row_of(config: Config) -> "Row":
+    """What is to be known of the backend that `config` means.
+
+    Raises:
+        BackendError: it names one that does not exist.
+    """
+    return BACKENDS[backend_of(config)]
+
+
 def open_backend(
     config: Config, identity: str, base: str | None, *, read_only: bool | None = None, locked: bool = False
 ) -> Running:
@@ -61,7 +80,7 @@ def open_backend(
     """
     try:
         only = config.memory.read_only if read_only is None else read_only
-        return _OPEN[backend_of(config)](config, identity, base, only, locked)
+        return row_of(config).open(config, identity, base, only, locked)
     except OptionsError as error:
         raise BackendError(error.problem, error.remedy) from error
 
@@ -73,7 +92,7 @@ def describe(config: Config, identity: str | None, base: str | None) -> dict[str
         BackendError: the configuration does not name a usable place.
     """
     try:
-        return _DESCRIBE[backend_of(config)](config, identity, base)
+        return row_of(config).describe(config, identity, base)
     except OptionsError as error:
         raise BackendError(error.problem, error.remedy) from error
 
@@ -85,14 +104,14 @@ def check(config: Config, identity: str, base: str | None) -> tuple[dict[str, An
         BackendError: it cannot be reached; the text is the remedy.
     """
     try:
-        return _CHECK[backend_of(config)](config, identity, base)
+        return row_of(config).check(config, identity, base)
     except OptionsError as error:
         raise BackendError(error.problem, error.remedy) from error
 
 
 def must_be_named(config: Config) -> bool:
     """Whether somebody has to name the identity, as it decides which notes of a shared store are an agent's own."""
-    return backend_of(config) in _SHARED and (config.memory.options or {}).get("prefix") is None
+    return row_of(config).is_shared and (config.memory.options or {}).get("prefix") is None
 
 
 def _open_file(config: Config, identity: str, base: str | None, read_only: bool, _locked: bool) -> Running:
@@ -190,7 +209,21 @@ def _check_jetstream(config: Config, identity: str, _base: str | None) -> tuple[
     return asyncio.run(inspect_jetstream(options, identity=identity, context=config.nats_context))
 
 
-_SHARED: Final = ("jetstream",)
-_CHECK: Final = {"file": _check_file, "jetstream": _check_jetstream}
-_DESCRIBE: Final = {"file": _describe_file, "jetstream": _describe_jetstream}
-_OPEN: Final = {"file": _open_file, "jetstream": _open_jetstream}
+class Row(NamedTuple):
+    """A backend: what the rest of the program has to know of it, beside its name."""
+
+    place: str
+    """What an operator calls the place: a word for the lines of `doctor`."""
+    in_files: bool
+    """Whether notes are files in the directory that `describe` tells."""
+    is_shared: bool
+    """Whether agents share the place, and somebody has to say whose notes are meant; it is reached over a network."""
+    open: Callable[[Config, str, str | None, bool, bool], Running]
+    describe: Callable[[Config, str | None, str | None], dict[str, Any]]
+    check: Callable[[Config, str, str | None], tuple[dict[str, Any], list[str]]]
+
+
+BACKENDS: Final = {
+    "file": Row("store", True, False, _open_file, _describe_file, _check_file),
+    "jetstream": Row("broker", False, True, _open_jetstream, _describe_jetstream, _check_jetstream),
+}

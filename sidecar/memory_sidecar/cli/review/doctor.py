@@ -15,7 +15,7 @@ from contextlib import suppress
 from typing import Final
 
 from ...assemble import Arguments, default_journal_dir, settle
-from ...backend.choose import Running, backend_of, check, describe, open_backend
+from ...backend.choose import Row, Running, backend_of, check, describe, open_backend, row_of
 from ...backend.opened import BackendError
 from ...config import Config
 from ...exits import EX_FOUND
@@ -71,16 +71,16 @@ def _all(options: Mapping[str, str | None], run_id: str | None) -> Checks:
     try:
         given = places(options)
         config, identity = settle(given)
-        backend = backend_of(config)
+        row = row_of(config)
     except RemedyError as error:
         yield wrong("config", error)
         return
-    yield _config(given, config, backend)
-    yield _lockdown(connect=backend == "jetstream")
+    yield _config(given, config, backend_of(config))
+    yield _lockdown(connect=row.is_shared)
     yield _identity(identity)
-    yield from _store(given, config, identity, backend)
+    yield from _store(given, config, identity, row)
     yield from check_journals(given, run_id, identity)
-    yield from _apart(given, config, identity, backend)
+    yield from _apart(given, config, identity, row)
 
 
 def _launching(options: Mapping[str, str | None]) -> Checks:
@@ -143,11 +143,11 @@ def _identity(identity: str | None) -> Check:
 # --- the store -------------------------------------------------------------------------------------------------
 
 
-def _store(given: Arguments, config: Config, identity: str | None, backend: str) -> Checks:
+def _store(given: Arguments, config: Config, identity: str | None, row: Row) -> Checks:
     try:
         where = describe(config, identity, given.store_dir)
-        directory = where.get("directory") if backend == "file" else None
-        if backend == "file" and directory is None:
+        directory = where["directory"] if row.in_files else None
+        if row.in_files and directory is None:
             directory = files.absolute(os.path.join(given.store_dir or "", "memory"))
             yield from check_directory("store", directory, "--store-dir")
             return
@@ -163,7 +163,7 @@ def _store(given: Arguments, config: Config, identity: str | None, backend: str)
             return
         yield from strays(directory)
         yield from litter("store", directory)
-    name = "store" if backend == "file" else "broker"
+    name = row.place
     try:
         running = open_backend(config, identity or "", given.store_dir, read_only=True, locked=True)
         # Of files it would tell what reading them tells below.
@@ -217,10 +217,10 @@ def _notes(running: Running, name: str, directory: str | None, options: Mapping[
         yield Check(name, "wrong", found, mend)
 
 
-def _apart(given: Arguments, config: Config, identity: str | None, backend: str) -> Checks:
+def _apart(given: Arguments, config: Config, identity: str | None, row: Row) -> Checks:
     """Whether notes and journals have a directory each. What cannot be told is told by the other checks."""
     with suppress(RemedyError, KeyError):
-        notes = describe(config, identity, given.store_dir)["directory"] if backend == "file" else None
+        notes = describe(config, identity, given.store_dir)["directory"] if row.in_files else None
         journals = given.journal_dir or default_journal_dir(given.store_dir)
         if notes is not None and os.path.realpath(notes) == os.path.realpath(journals):
             yield Check(

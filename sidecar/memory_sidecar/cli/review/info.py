@@ -13,7 +13,7 @@ from typing import Any, Final
 from exposure_policy import TOOLS
 
 from ...assemble import Arguments, default_journal_dir, settle
-from ...backend.choose import backend_of, check, describe, must_be_named
+from ...backend.choose import backend_of, check, describe, must_be_named, row_of
 from ...backend.opened import BackendError
 from ...config import Config
 from ...exits import EX_CONFIG
@@ -101,7 +101,7 @@ def _memory(arguments: Arguments) -> dict[str, Any]:
             "entries": rules.MAX_ENTRIES,
             "entry_bytes": rules.MAX_ENTRY_BYTES,
         },
-        "lockdown": available(connect=backend_of(config) == "jetstream").describe(),
+        "lockdown": available(connect=row_of(config).is_shared).describe(),
         "exposure": {name: dict(row.expose._asdict()) for name, row in TOOLS.items()},
     }
 

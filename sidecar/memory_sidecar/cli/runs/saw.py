@@ -4,7 +4,7 @@ import argparse
 import os
 
 from ...assemble import settle
-from ...backend.choose import backend_of
+from ...backend.choose import row_of
 from ...backend.opened import BackendError
 from ...exits import EX_CONFIG, EX_FOUND
 from ...run.ledger import saw
@@ -44,7 +44,7 @@ def _fingerprint(arguments: argparse.Namespace) -> str | None:
     if given.identity is None and given.config is None:
         return None
     try:
-        if backend_of(settle(given)[0]) != "file":
+        if not row_of(settle(given)[0]).in_files:
             return None  # which bucket it is only its broker tells
         with opened(given) as memory:
             return memory.fingerprint
