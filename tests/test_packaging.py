@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -57,3 +58,10 @@ def test_the_wheel_serves(wheel: Path, tmp_path: Path) -> None:
         text=True,
     ).stdout
     assert told == f"memory-sidecar {__version__}\n"
+
+
+def test_the_source_distribution_holds_the_document_that_a_refused_start_points_to(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-d", str(tmp_path)]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    with tarfile.open(next(tmp_path.glob("*.tar.gz"))) as archive:
+        assert f"memory_sidecar-{__version__}/docs/protocol.md" in archive.getnames()
