@@ -315,3 +315,14 @@ def test_a_store_under_a_path_that_is_not_utf_8(tmp_path: Path) -> None:
         assert sidecar.write("a", "x")["written"]
         assert sidecar.leave() == 0
     assert (base / "memory" / "tester" / "a.md").exists()
+
+
+@pytest.mark.parametrize("how", ["import memory_sidecar", "import memory_sidecar.harness"])
+def test_a_system_without_posix_is_refused_in_one_sentence(how: str) -> None:
+    program = (
+        f"import sys; sys.modules['fcntl'] = None\ntry:\n    {how}\nexcept ImportError as error:\n    print(error)"
+    )
+    done = subprocess.run([SERVE[0], "-c", program], env=environment(), capture_output=True, text=True, check=False)
+    assert done.stdout == (
+        "memory-sidecar runs on Linux, macOS and other POSIX systems, not here; on Windows use it within WSL\n"
+    )

@@ -9,13 +9,6 @@ without an event loop. Nothing here is imported by the server side, and nothing 
 the wire.
 """
 
-try:
-    import fcntl as _fcntl  # noqa: F401 - what tells these systems from the others
-except ImportError as error:
-    raise ImportError(
-        "memory-sidecar runs on Linux, macOS and other POSIX systems, not here; on Windows use it within WSL"
-    ) from error
-
 from .command import LaunchOptions
 from .errors import (
     RequestRefusedError,
