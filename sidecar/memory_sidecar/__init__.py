@@ -1,8 +1,7 @@
 """Private, durable memory for agents: a stdio sidecar that one trusted harness launches.
 
 Import `memory_sidecar.harness` to launch it from Python. This module imports only what tells apart the systems that it
-can run on, so that `python -m memory_sidecar serve` pays only for what it
-uses.
+can run on, so that `python -m memory_sidecar serve` pays only for what it uses.
 """
 
 try:
