@@ -67,8 +67,6 @@ def _pyyaml(name: str, loader: str) -> Reader:
         return value if isinstance(value, str) else None
 
     def write(text: str) -> str | None:
-        return str(
-            yaml.dump({"description": text}, Dumper=getattr(yaml, dumper), allow_unicode=True, width=float("inf"))
-        )
+        return str(yaml.dump({"description": text}, Dumper=getattr(yaml, dumper), allow_unicode=True, width=2**30))
 
     return Reader(name, lambda headers: list(map(read, headers)), lambda texts: list(map(write, texts)))
