@@ -21,7 +21,7 @@ from memory_sidecar.backend.file import FileBackend, FileOptions, open_file
 from memory_sidecar.store.errors import StoreError
 from memory_sidecar.store.scope import Scope
 from memory_sidecar.store.store import Store
-from memory_sidecar.system import files
+from memory_sidecar.system import files, staging
 from memory_sidecar.tools.catalog import Catalog
 
 LARGE = 60_000
@@ -112,7 +112,7 @@ def fill(directory: str, line: str, me: str, workers: str, times: str) -> dict[s
 
 def stage(directory: str) -> str:
     """Stage a note, say so, and wait to be killed."""
-    with files.open_directory(directory) as opened, files.staged(opened, b"half done") as name:
+    with files.open_directory(directory) as opened, staging.staged(opened, b"half done") as name:
         print(name, flush=True)
         sys.stdin.readline()
     return "ended"

@@ -26,7 +26,7 @@ from ..store.errors import (
 )
 from ..store.rules import MAX_ENTRIES, MAX_READ_BYTES, check_capacity, is_key
 from ..store.store import Store
-from ..system import disk, files
+from ..system import disk, files, staging
 from ..system.digest import digest
 from .opened import BackendError, Opened
 
@@ -98,7 +98,7 @@ def open_file(options: FileOptions, identity: str, base: str | None, *, read_onl
             if not files.is_permitted(directory, change=not read_only):
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
             if not read_only:
-                files.sweep(opened)
+                staging.sweep(opened)
         if not read_only:
             _accept_disk(directory, options)
     except OSError as error:
@@ -205,16 +205,16 @@ class FileBackend:
             # Looked at before staging too, so that a refusal costs no fsync.
             _require(directory, name, expected)
             # The lock keeps our own sidecars apart. What else writes here takes none.
-            with files.staged(directory, document) as stage, files.locked(directory):
+            with staging.staged(directory, document) as stage, files.locked(directory):
                 if not _require(directory, name, expected):
                     _check_room(directory)
                 if expected is ABSENT:
                     try:
-                        files.publish_new(directory, stage, name)
+                        staging.publish_new(directory, stage, name)
                     except FileExistsError:
                         raise _taken(directory, name) from None
                 else:
-                    files.publish_over(directory, stage, name)
+                    staging.publish_over(directory, stage, name)
             # From here on the document is visible: a failure leaves its outcome open.
             _make_durable(directory, revision)
         return revision

@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Final
 
 from ..store.rules import is_key
-from ..system import files
+from ..system import files, staging
 from .columns import is_run_id
 from .replay import first_record
 
@@ -113,7 +113,7 @@ def _move(path: str, target: str) -> None:
     """
     with files.open_directory(os.path.dirname(target)) as directory:
         try:
-            files.publish_new(directory, path, os.path.basename(target))
+            staging.publish_new(directory, path, os.path.basename(target))
         except FileExistsError:
             if not os.path.samefile(path, target):  # else an earlier attempt ended between the two steps
                 raise

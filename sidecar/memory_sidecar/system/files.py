@@ -1,14 +1,12 @@
-"""The file system, carefully: no link is followed, nothing is half-written, what is acknowledged is on disk.
+"""The file system, carefully: no link is followed, no name is opened that could block, what is flushed is on disk.
 
-The order of a durable write is fixed here: stage, write, fsync, publish by one atomic name operation, fsync the
-directory. Names are relative to an open directory, so that a path is resolved once. Errors stay `OSError`; what
-one means differs per operation, so callers translate.
+Names are relative to an open directory, so that a path is resolved once. Errors stay `OSError`; what one means differs
+per operation, so callers translate. How a whole file comes into being is in `staging`.
 """
 
 import errno
 import fcntl
 import os
-import re
 import stat
 import time
 from collections.abc import Iterator
@@ -30,13 +28,8 @@ __all__ = [
     "open_directory",
     "open_regular",
     "open_with_status",
-    "publish_new",
-    "publish_over",
     "read_regular",
     "read_up_to",
-    "staged",
-    "stale",
-    "sweep",
     "try_lock",
     "write_all",
 ]
@@ -46,13 +39,6 @@ LOCK_TIMEOUT: Final = 10.0
 
 _CAREFULLY: Final = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 """How a name is opened that anything may have. O_NONBLOCK matters for a FIFO alone; a regular file never blocks."""
-
-_STAGE_PREFIX: Final = ".tmp-"
-_STAGE_NAME: Final = re.compile(r"\.tmp-[0-9a-f]{16}")
-_NO_HARD_LINKS: Final = frozenset(
-    {errno.EACCES, errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK}
-)
-"""EACCES is what Android says. Where the directory may not be changed at all, the rename that follows says so too."""
 
 _CANNOT_FLUSH: Final = frozenset({errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP})
 """What fsync(2) answers where there is no such operation: of directories on CIFS and some FUSE file systems."""
@@ -239,69 +225,6 @@ def flush(descriptor: int) -> bool:
     return True
 
 
-@contextmanager
-def staged(directory: int, data: bytes) -> Iterator[str]:
-    """The name of a temporary file that holds `data`, flushed; gone again at the end, published or not.
-
-    It is locked while its writer lives, which is how `sweep` tells it from a dead writer's.
-    """
-    name, descriptor = _stage(directory)
-    try:
-        write_all(descriptor, data)
-        flush(descriptor)
-        yield name
-    finally:
-        close(descriptor)
-        # Gone already if it was renamed into place. If it will not go, the next start sweeps it; an error here would
-        # hide that the change was made.
-        with suppress(OSError):
-            os.unlink(name, dir_fd=directory)
-
-
-def _stage(directory: int) -> tuple[str, int]:
-    """A new temporary file, locked: its name and descriptor."""
-    while True:
-        name = _STAGE_PREFIX + os.urandom(8).hex()
-        descriptor = create_exclusively(name, directory)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-            if os.fstat(descriptor).st_nlink:
-                return name, descriptor
-        except BaseException:
-            close(descriptor)
-            with suppress(FileNotFoundError):
-                os.unlink(name, dir_fd=directory)
-            raise
-        # A sidecar that started just then saw it unlocked, took it for a dead writer's and removed it.
-        close(descriptor)
-
-
-def publish_new(directory: int, stage: str, name: str) -> None:
-    """Give the staged file its name, if that is free. The caller holds the directory's lock.
-
-    Raises:
-        FileExistsError: the name is taken.
-    """
-    try:
-        os.link(stage, name, src_dir_fd=directory, dst_dir_fd=directory, follow_symlinks=False)
-    except OSError as error:
-        if error.errno not in _NO_HARD_LINKS:
-            raise
-        # No hard links here. Every writer of this store holds the lock, so looking and renaming is
-        # exclusive among them, and a rename never shows a half-written file.
-        try:
-            os.stat(name, dir_fd=directory, follow_symlinks=False)
-        except FileNotFoundError:
-            os.rename(stage, name, src_dir_fd=directory, dst_dir_fd=directory)
-        else:
-            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST)) from error
-
-
-def publish_over(directory: int, stage: str, name: str) -> None:
-    """Give the staged file its name, replacing what has it."""
-    os.rename(stage, name, src_dir_fd=directory, dst_dir_fd=directory)
-
-
 def try_lock(descriptor: int, *, patience: float = 0.0, shared: bool = False) -> bool:
     """Take the advisory lock of an open file; False if another still holds it after `patience` seconds.
 
@@ -339,40 +262,3 @@ def locked(directory: int) -> Iterator[None]:
     finally:
         with suppress(OSError):  # closing the directory lets go of it too
             fcntl.flock(directory, fcntl.LOCK_UN)
-
-
-def stale(path: str) -> list[str]:
-    """Names of temporary files in the directory `path` whose writers are dead: a start would have swept them."""
-    found = []
-    with open_directory(path) as directory:
-        for name in _stages(directory):
-            descriptor = open_regular(name, directory)
-            if descriptor is not None:
-                try:
-                    if try_lock(descriptor, shared=True):
-                        found.append(name)
-                finally:
-                    close(descriptor)
-    return sorted(found)
-
-
-def _stages(directory: int) -> list[str]:
-    with os.scandir(directory) as entries:
-        return [entry.name for entry in entries if _STAGE_NAME.fullmatch(entry.name)]
-
-
-def sweep(directory: int) -> None:
-    """Remove temporary files whose writers are dead. A living writer holds its file's lock.
-
-    What cannot be opened or removed stays: it is hidden from listings, and no reason not to start; `doctor` tells.
-    """
-    for name in _stages(directory):
-        with suppress(OSError):  # another user's; or another sidecar swept it first; or no change is allowed here
-            descriptor = open_regular(name, directory)
-            if descriptor is None:
-                continue
-            try:
-                if try_lock(descriptor):
-                    os.unlink(name, dir_fd=directory)
-            finally:
-                close(descriptor)

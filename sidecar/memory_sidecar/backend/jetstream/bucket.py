@@ -1,22 +1,23 @@
 """Notes in a JetStream KV bucket that the operator owns: bound, never created, and shared by a fleet.
 
-This file opens it: the options, the connection, what is refused at the start and in which words. What can be done with
-an open one is in `store`; listings in `view`; how a note is a message in `message`; the
-requests themselves in `api`.
+This file opens it: the options, the connection, the failures of a start and their words. What a bucket must be set to
+is in `settings`; what can be done with an open one, in `notes`; listings in `view`; how a note is a message, in
+`message`; the requests themselves, in `api`.
 """
 
 import asyncio
 import hashlib
 import json
 import re
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from ...store.rules import MAX_ENTRY_BYTES, is_key
+from ...store.rules import is_key
 from ..opened import BackendError
 from . import context as nats_context
 from .api import ATTEMPT_SECONDS, NO_STREAM, Api, NoAnswerError, RefusedError, StreamInfo, is_temporary
 from .notes import Notes, not_permitted
+from .settings import add_command, refusals, risks
 
 if TYPE_CHECKING:
     from nats.aio.client import Client
@@ -177,12 +178,6 @@ async def open_jetstream(
     return Connected(bound, close, nats_context.ports(loaded, nc))
 
 
-def add_command(bucket: str, context_name: str | None) -> str:
-    """The command that makes the bucket as this backend wants it, ready to paste."""
-    context = f" --context {context_name}" if context_name else ""
-    return f"nats{context} kv add {bucket} --history=1 --max-value-size={MAX_ENTRY_BYTES}"
-
-
 async def _bind_info(api: Api, bucket: str, context_name: str | None) -> StreamInfo:
     deadline = asyncio.get_running_loop().time() + BIND_SECONDS
     absent = 0
@@ -234,19 +229,6 @@ def _bind_refusal(error: RefusedError, bucket: str, context_name: str | None) ->
     return f'the KV bucket "{bucket}" cannot be used: {error}; check the state of JetStream on the server'
 
 
-def refusals(bucket: str, config: Mapping[str, Any], context_name: str | None) -> list[str]:
-    """Why a bucket of these settings is refused, with the remedy each; none if it will do.
-
-    Refused is what would lose memories, or refuse to store them, behind the agents' back.
-    """
-    context = f" --context {context_name}" if context_name else ""
-    edit, anew = f"nats{context} stream edit KV_{bucket}", add_command(bucket, context_name)
-    return [
-        f'KV bucket "{bucket}" {what}; {remedy.format(edit=edit, anew=anew)}'
-        for what, remedy in (*_losses(config), *_obstacles(bucket, config))
-    ]
-
-
 async def inspect_jetstream(
     options: JetStreamOptions, *, identity: str, context: str | None
 ) -> tuple[dict[str, Any], list[str]]:
@@ -287,67 +269,3 @@ async def inspect_jetstream(
         "prefixes_that_may_nest": sorted({key.split(".")[0] for key in ours if "." in key}),
     }
     return state, found
-
-
-def risks(bucket: str, config: Mapping[str, Any], context_name: str | None) -> Iterator[str]:
-    """What a bucket of these settings would lose when servers fail, with the command that prevents it each."""
-    context = f" --context {context_name}" if context_name else ""
-    if config.get("storage") == "memory":
-        yield (
-            f'KV bucket "{bucket}" is kept in memory, so all notes are lost when its servers restart; copy them '
-            f"(memory-sidecar copy) to a bucket made with: {add_command(bucket + '-2', context_name)} --storage=file"
-        )
-    elif int(config.get("num_replicas") or 1) == 1:
-        yield (
-            f'KV bucket "{bucket}" has one replica, so notes are lost with the disk of its server, and those of the '
-            "last two minutes in a power cut unless the server is set to sync_interval: always; on a cluster run: "
-            f"nats{context} stream edit KV_{bucket} --replicas=3"
-        )
-
-
-def _losses(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Settings under which stored memories could silently vanish, with the remedy.
-
-    That single messages may expire (`allow_msg_ttl`, which some clients set on every bucket they make) is none:
-    only a message whose own writer asked for it does, and none of ours ever does.
-    """
-    if config.get("max_age"):
-        yield (
-            "has a TTL, so stored memories would silently expire",
-            "remove it with: {edit} --max-age=0s",
-        )
-    if config.get("discard", "old") == "old":
-        for limit, name in (("max_msgs", "messages"), ("max_bytes", "bytes")):
-            if int(config.get(limit) or 0) > 0:
-                yield (
-                    f"discards its oldest values beyond {config[limit]} {name}, so memories would silently vanish",
-                    "make it refuse new ones instead with: {edit} --discard=new",
-                )
-    if config.get("retention", "limits") != "limits":
-        yield "removes values once they were consumed", "make another bucket with: {anew}"
-
-
-def _obstacles(bucket: str, config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Settings under which legal memories could not be stored or found again, with the remedy."""
-    if 0 < int(config.get("max_msg_size") or 0) < MAX_ENTRY_BYTES:
-        yield (
-            f"caps values at {config['max_msg_size']} bytes, below the {MAX_ENTRY_BYTES} of a full entry",
-            f"raise it with: {{edit}} --max-msg-size={MAX_ENTRY_BYTES}",
-        )
-    if config.get("mirror"):
-        yield (
-            "is a mirror, which lags behind its origin and cannot be written",
-            "name the origin in harness.memory.options.bucket",
-        )
-    elif f"$KV.{bucket}.>" not in (config.get("subjects") or ()):
-        yield "is a stream that only has the name of one", "make a bucket of another name with nats kv add"
-    if config.get("no_ack"):
-        yield "confirms no writes (no_ack)", "turn that off with: {edit} --ack"
-    if config.get("allow_msg_counter"):
-        yield "holds counters, not values (allow_msg_counter)", "make another bucket with: {anew}"
-    if config.get("discard_new_per_subject"):
-        yield "refuses overwrites once a key has its full history", "make another bucket with: {anew}"
-    if config.get("sealed"):
-        yield "is sealed, so nothing can ever be stored in it", "make another bucket with: {anew}"
-    if config.get("subject_transform"):
-        yield "renames keys as it stores them (subject_transform)", "remove the transform"

@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import Final
 
 from ...store.rules import is_key
-from ...system import disk, files
+from ...system import disk, files, staging
 from ..shared.remedy import quoted
 from .check import Check, Checks, wrong
 
@@ -21,7 +21,7 @@ _FEW: Final = 64
 def litter(check: str, directory: str) -> Checks:
     """Temporary files that nobody writes any more, and that the last start could not remove."""
     with suppress(OSError):
-        found = files.stale(directory)
+        found = staging.stale(directory)
         if found:
             yield Check(
                 check,

@@ -8,7 +8,7 @@ from ...store.document import serialize
 from ...store.errors import InvalidError
 from ...store.portable import Note, Portable, PortableError, decode
 from ...store.rules import validate_write
-from ...system import files
+from ...system import files, staging
 from .failure import Failure
 from .remedy import quoted
 from .transfer import form
@@ -61,8 +61,8 @@ def save(path: str, data: bytes, *, overwrite: bool) -> None:
         raise Failure(f"{path} is a directory", "name a file in it")
     try:
         with files.open_directory(directory) as opened_directory:
-            with files.staged(opened_directory, data) as stage:
-                publish = files.publish_over if overwrite else files.publish_new
+            with staging.staged(opened_directory, data) as stage:
+                publish = staging.publish_over if overwrite else staging.publish_new
                 publish(opened_directory, stage, name)
             files.flush(opened_directory)
     except FileNotFoundError as error:
