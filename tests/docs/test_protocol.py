@@ -1,9 +1,13 @@
-"""The protocol's document tells what the process does: its transcripts, its tables and its pointers."""
+"""The protocol's documents tell what the process does: transcripts, examples, tables and pointers."""
 
+import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-from tests.support.transcripts import rewrite
+import pytest
+from tests.support.transcripts import frames, rewrite
 
 from exposure_policy.table import TABLE
 from memory_sidecar.store import rules
@@ -14,6 +18,8 @@ from memory_sidecar.wire.opening import FINISHES
 
 ROOT = Path(__file__).parent.parent.parent
 DOCUMENT = (ROOT / "docs" / "protocol.md").read_text()
+TRANSCRIPTS = (ROOT / "docs" / "transcripts.md").read_text()
+EXAMPLES = re.findall(r"^```json\n(.*?)^```$", DOCUMENT, re.MULTILINE | re.DOTALL)
 
 
 def rows(heading: str) -> list[list[str]]:
@@ -23,7 +29,35 @@ def rows(heading: str) -> list[list[str]]:
 
 
 def test_the_transcripts_replay_byte_for_byte() -> None:
-    assert rewrite(DOCUMENT) == DOCUMENT, "python -m tests.support.transcripts docs/protocol.md rewrites them"
+    assert rewrite(TRANSCRIPTS) == TRANSCRIPTS, "python -m tests.support.transcripts docs/transcripts.md rewrites them"
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_each_example_is_part_of_a_frame_in_the_transcripts(example: str) -> None:
+    wanted = json.loads(example)
+    assert any(_holds(part, wanted) for frame in frames(TRANSCRIPTS) for part in _parts(frame))
+
+
+def test_each_method_and_code_is_in_an_example_or_a_transcript() -> None:
+    shown = frames(TRANSCRIPTS)
+    assert {frame["method"] for frame in shown if "method" in frame} >= set(states.METHODS)
+    assert {frame["error"]["code"] for frame in shown if "error" in frame} >= set(codes.CODES) - {codes.INTERNAL_ERROR}
+
+
+def _parts(value: Any) -> Iterator[Any]:
+    yield value
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    for part in inner:
+        yield from _parts(part)
+
+
+def _holds(value: Any, wanted: Any) -> bool:
+    """Whether `value` is `wanted`, but for members that an example leaves out."""
+    if isinstance(wanted, dict):
+        return isinstance(value, dict) and all(key in value and _holds(value[key], wanted[key]) for key in wanted)
+    if isinstance(wanted, list):
+        return isinstance(value, list) and len(value) == len(wanted) and all(map(_holds, value, wanted))
+    return bool(value == wanted)
 
 
 def test_every_method_is_there() -> None:
@@ -51,11 +85,16 @@ def test_every_tool_reason_and_limit_is_there() -> None:
     assert all(version in DOCUMENT for version in eras.VERSIONS)
 
 
-def test_its_links_lead_somewhere() -> None:
-    headings = re.findall(r"^#+ (.+)$", DOCUMENT, re.MULTILINE)
-    anchors = {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
-    for target in re.findall(r"\]\(([^)]+)\)", DOCUMENT):
-        if target.startswith("#"):
-            assert target[1:] in anchors, target
-        else:
-            assert (ROOT / "docs" / target).exists(), target
+@pytest.mark.parametrize("name", ["protocol.md", "transcripts.md"])
+def test_its_links_lead_somewhere(name: str) -> None:
+    document = ROOT / "docs" / name
+    for target in re.findall(r"\]\(([^)]+)\)", document.read_text()):
+        path, _, anchor = target.partition("#")
+        led = document.parent / path if path else document
+        assert led.exists(), target
+        assert not anchor or anchor in anchors(led.read_text()), target
+
+
+def anchors(document: str) -> set[str]:
+    headings = re.findall(r"^#+ (.+)$", document, re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}

@@ -9,10 +9,11 @@ directory. Its lines, of which a long one goes on in lines that are indented by 
     !! line            what a process that refuses to start (exit 64) says on stderr
 
 Everything is compared byte for byte, but for values that differ from run to run. They are written <name>: `ticket`,
-`store`, `version`, `time` and `run` (a generated id). Two longer ones stand for text that the document shows in full
-before: <tools>, the last answer to tools/list, and <note>, the instructions of the last handshake without their index.
+`store`, `version`, `time` and `run` (a generated id). Longer ones stand for text that the document shows in full
+before: <tools>, the last answer to tools/list; <note>, the instructions without their index; <server>, the member of
+`_meta` that names the server; and, in requests, <meta>, the two members that a modern request must have there.
 
-Run as a program, this rewrites the document it is given: `python -m tests.support.transcripts docs/protocol.md`.
+Run as a program, this rewrites the document it is given: `python -m tests.support.transcripts docs/transcripts.md`.
 """
 
 import base64
@@ -28,11 +29,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-__all__ = ["rewrite"]
+__all__ = ["META", "frames", "rewrite"]
+
+META = (
+    '"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{'
+    '"extensions":{"memory-sidecar/harness":{"ticket":"<ticket>"}}}'
+)
+"""What <meta> stands for."""
 
 _WIDTH = 116
 _BLOCK = re.compile(r"^```transcript\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _FILE = re.compile(r"^```yaml (\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_SERVER = "io.modelcontextprotocol/serverInfo"
 _NOTE_END = "\n\nThe notes when this run started"
 
 
@@ -46,6 +54,17 @@ def rewrite(document: str) -> str:
             return _BLOCK.sub(lambda block: f"```transcript\n{_render(player, block[1])}```", document)
         finally:
             player.end()
+
+
+def frames(document: str) -> list[Any]:
+    """Every frame that the transcripts of `document` show, either way, with its placeholders as texts."""
+    lines = [line for block in _BLOCK.findall(document) for line in block.replace("\n   ", "").splitlines()]
+    found = []
+    for line in lines:
+        if line.startswith(("-> {", "<- {")):
+            text = line[3:].replace("<meta>", META).replace("<server>", '"<server>":""')
+            found.append(json.loads(text.replace(":<tools>", ':"<tools>"')))
+    return found
 
 
 def _render(player: "_Player", block: str) -> str:
@@ -80,12 +99,14 @@ class _Player:
         self._values: dict[str, str] = {}
         self._texts: dict[str, str] = {}
         self._used = ""
+        self._has_served = False
 
     def launch(self, command: str) -> Iterator[str]:
         assert self._process is None, f"the process before is still running: {command}"
         environment = {name: value for name, value in os.environ.items() if name != "MEMORY_SIDECAR_TICKET"}
         if "<path>" in command:
             self._used = self._ticket()
+        self._has_served = False
         words = shlex.split(command.replace("<path>", self._used).replace("<used>", self._used))
         while "=" in words[0]:
             name, _, value = words.pop(0).partition("=")
@@ -122,7 +143,7 @@ class _Player:
             process.send_signal(getattr(signal, line[1:-1]))
             yield from self._exit(close=False)
             return
-        for name, value in {**self._values, **self._texts}.items():
+        for name, value in {"<meta>": META, **self._values, **self._texts}.items():
             line = line.replace(name, value)
         process.stdin.write(line.encode() + b"\n")
         process.stdin.flush()
@@ -132,20 +153,28 @@ class _Player:
         assert frame.endswith(b"\n"), self._stderr()
         answer = json.loads(frame)
         yield f"<- {self._shown(frame.decode().rstrip(), answer, line)}"
-        if _ends(line, answer):
+        if self._ends(line, answer):
             yield from self._exit(close=False)
+
+    def _ends(self, request: str, answer: dict[str, Any]) -> bool:
+        """Whether the process ends after this answer: the policy's refusal, and a start that failed."""
+        is_probe = '"server/discover"' in request
+        self._has_served = self._has_served or ("result" in answer and not is_probe)
+        return answer.get("error", {}).get("code") in (-32021, 1000) and not self._has_served and not is_probe
 
     def _shown(self, frame: str, answer: dict[str, Any], request: str) -> str:
         result = answer.get("result", {})
         for key, value in _walk(result):
-            if key in ("store", "version") and isinstance(value, str):
+            if key in ("store", "version") and isinstance(value, str) and value != "none":
                 self._values[f"<{key}>"] = value
         for text, value in self._texts.items():
             frame = frame.replace(value, text)
         if "tools/list" in request and "tools" in result:
             self._texts["<tools>"] = json.dumps(result["tools"], separators=(",", ":"))
-        if '"initialize"' in request and _NOTE_END in result.get("instructions", ""):
+        if _NOTE_END in result.get("instructions", ""):
             self._texts["<note>"] = json.dumps(result["instructions"].partition(_NOTE_END)[0])[1:-1]
+        if server := result.get("_meta", {}).get(_SERVER):
+            self._texts["<server>"] = f'"{_SERVER}":{json.dumps(server, separators=(",", ":"))}'
         for name in ("<store>", "<version>"):
             if name in self._values:
                 frame = frame.replace(f'"{self._values[name]}"', f'"{name}"')
@@ -188,12 +217,6 @@ def _is_notification(line: str) -> bool:
     except ValueError:
         return False
     return isinstance(message, dict) and "method" in message and "id" not in message
-
-
-def _ends(request: str, answer: dict[str, Any]) -> bool:
-    """Whether the process ends after this answer: the policy's refusal, and a start that failed."""
-    code = answer.get("error", {}).get("code")
-    return code == -32021 or (code == 1000 and '"initialize"' in request)
 
 
 def _walk(value: Any) -> Iterator[tuple[str, Any]]:
