@@ -23,6 +23,7 @@ from typing import Any, TypeVar
 import nats.errors
 from nats.aio.client import Client
 
+from memory_sidecar.backend.jetstream import connect as nats_connect
 from memory_sidecar.backend.jetstream import context as nats_context
 
 __all__ = [
@@ -217,11 +218,11 @@ class Cluster:
 @asynccontextmanager
 async def connected(*urls: str, **context: Any) -> AsyncIterator[Client]:
     """The product's own connection. `context` holds further fields of `NatsContext`."""
-    nc = await nats_context.connect(nats_context.NatsContext("test", urls, **context))
+    nc = await nats_connect.connect(nats_context.NatsContext("test", urls, **context))
     try:
         yield nc
     finally:
-        await nats_context.close(nc)
+        await nats_connect.close(nc)
 
 
 async def api(

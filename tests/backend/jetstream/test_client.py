@@ -114,7 +114,8 @@ CONNECT = """
 nats_client.load()
 import asyncio
 assert "ssl" not in sys.modules
-from memory_sidecar.backend.jetstream.context import ContextError, NatsContext, close, connect
+from memory_sidecar.backend.jetstream.connect import close, connect
+from memory_sidecar.backend.jetstream.context import ContextError, NatsContext
 async def main():
     try:
         nc = await connect(NatsContext("c", ({url!r},), ca={ca!r}))

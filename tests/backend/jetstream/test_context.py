@@ -13,6 +13,7 @@ from tests.support.broker import Broker, add_bucket, api, connected, free_port, 
 from tests.support.certificates import Authority
 from tests.support.nkeys import KeyPair, credentials, encode_jwt, operator_config
 
+from memory_sidecar.backend.jetstream import connect as nats_connect
 from memory_sidecar.backend.jetstream import context as nats_context
 from memory_sidecar.backend.jetstream.bucket import JetStreamOptions, open_jetstream
 from memory_sidecar.backend.jetstream.context import ContextError, load, parse
@@ -450,7 +451,7 @@ async def test_names_are_looked_up_over_tcp_only_for_a_process_that_will_be_lock
     monkeypatch.setenv("RES_OPTIONS", "")  # and so restored afterwards
     monkeypatch.setattr(socket, "getaddrinfo", _no_such_name)
     with pytest.raises(ContextError, match=r"host name of the broker .* cannot be looked up; check its url") as told:
-        await nats_context.connect(of(url="nats://broker.invalid:4222"), locked=locked)
+        await nats_connect.connect(of(url="nats://broker.invalid:4222"), locked=locked)
     assert ("use-vc" in os.environ.get("RES_OPTIONS", "")) is locked
     assert ("--lockdown off" in str(told.value)) is locked
 

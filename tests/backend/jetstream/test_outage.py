@@ -12,9 +12,10 @@ from nats.aio.client import Client
 from tests.support.async_store import AsyncStore, open_store
 from tests.support.broker import Broker, add_bucket, connected, put, run_broker, until
 
+from memory_sidecar.backend.jetstream import connect as nats_connect
 from memory_sidecar.backend.jetstream import context as nats_context
 from memory_sidecar.backend.jetstream.bucket import JetStreamOptions, open_jetstream
-from memory_sidecar.backend.jetstream.notes import CALL_SECONDS
+from memory_sidecar.backend.jetstream.waiting import CALL_SECONDS
 from memory_sidecar.backend.opened import BackendError
 from memory_sidecar.store.errors import (
     KeyExistsError,
@@ -296,15 +297,15 @@ async def test_short_outage_is_not_even_noticed(store: AsyncStore, nc: Client, b
 
 @pytest.mark.parametrize("how", ["stopped", "frozen", "alive"])
 async def test_closing_never_hangs(broker: Broker, how: str) -> None:
-    nc = await nats_context.connect(nats_context.NatsContext("test", (broker.url,)))
+    nc = await nats_connect.connect(nats_context.NatsContext("test", (broker.url,)))
     if how == "stopped":
         broker.stop()
     start = asyncio.get_running_loop().time()
     if how == "frozen":
         with broker.frozen():
-            await nats_context.close(nc)
+            await nats_connect.close(nc)
     else:
-        await nats_context.close(nc)
+        await nats_connect.close(nc)
     assert asyncio.get_running_loop().time() - start < 2.5
 
 

@@ -9,9 +9,7 @@ either means for an operation is the store's business.
 import asyncio
 import base64
 import json
-from collections import deque
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
@@ -106,34 +104,34 @@ class Api:
     """Requests over a borrowed connection. `timeout` is the seconds one attempt may take."""
 
     def __init__(self, nc: "Client", *, domain: str | None = None, api_prefix: str | None = None) -> None:
-        self._nc = nc
+        self.nc = nc
         prefix = api_prefix or (f"$JS.{domain}.API" if domain else "$JS.API")
-        self._prefix = prefix.rstrip(".")
+        self.prefix = prefix.rstrip(".")
         # A broker maps KV subjects under a foreign API prefix to the domain that the prefix leads to.
-        self._publish_prefix = "" if self._prefix == "$JS.API" else self._prefix + "."
+        self._publish_prefix = "" if self.prefix == "$JS.API" else self.prefix + "."
 
     @property
     def checks_prefixes(self) -> bool:
         """Whether the server can check, as it stores a message, the last one under a whole prefix (2.12 and later)."""
-        version = self._nc.connected_server_version
+        version = self.nc.connected_server_version
         return (version.major, version.minor) >= (2, 12)
 
     @property
     def is_closed(self) -> bool:
         """Whether the connection was closed for good."""
-        return self._nc.is_closed
+        return self.nc.is_closed
 
     @property
     def connection(self) -> int:
         """Another number each time the connection was made anew."""
-        return int(self._nc.stats["reconnects"])
+        return int(self.nc.stats["reconnects"])
 
     async def info(self, stream: str, timeout: float, *, subjects: str | None = None) -> StreamInfo:
         """The stream's configuration and state; with `subjects`, also which subjects matching it exist."""
         found: set[str] = set()
         while True:
             body = {} if subjects is None else {"subjects_filter": subjects, "offset": len(found)}
-            answer = await self._call(f"STREAM.INFO.{stream}", body, timeout)
+            answer = await self.call(f"STREAM.INFO.{stream}", body, timeout)
             state = answer["state"]
             page = state.get("subjects") or {}
             found.update(page)
@@ -160,7 +158,7 @@ class Api:
     async def _message(self, stream: str, wanted: Mapping[str, Any], timeout: float) -> Message | None:
         # Never a direct get: any member answers that one, also one that lags.
         try:
-            answer = await self._call(f"STREAM.MSG.GET.{stream}", wanted, timeout)
+            answer = await self.call(f"STREAM.MSG.GET.{stream}", wanted, timeout)
         except RefusedError as error:
             if error.error == _NO_MESSAGE:
                 return None
@@ -183,53 +181,15 @@ class Api:
             raise NoAnswerError("not an acknowledgement", sent=True)
         return int(answer["seq"])
 
-    @asynccontextmanager
-    async def consumer(
-        self, stream: str, name: str, filters: Sequence[str], *, headers_only: bool, batch: int, timeout: float
-    ) -> AsyncIterator["Puller"]:
-        """An ephemeral consumer of the last message of each matching subject, gone when the block ends."""
-        config: dict[str, Any] = {
-            "name": name,
-            "deliver_policy": "last_per_subject",
-            "ack_policy": "none",
-            "replay_policy": "instant",
-            "headers_only": headers_only,
-            "mem_storage": True,
-            "num_replicas": 1,
-            # Should this process die, or the deletion below be lost, the server removes the consumer itself.
-            "inactive_threshold": 10_000_000_000,
-        }
-        create = f"CONSUMER.CREATE.{stream}.{name}"
-        if len(filters) == 1:
-            config["filter_subject"] = filters[0]
-            create += "." + filters[0]
-        else:
-            config["filter_subjects"] = list(filters)
-        puller = Puller(self, self._nc, f"{self._prefix}.CONSUMER.MSG.NEXT.{stream}.{name}", batch)
-        try:
-            await self._call(create, {"stream_name": stream, "config": config}, timeout)
-            await puller.start()
-            yield puller
-        finally:
-            # The caller may be cancelled, once or again: the deletion runs on its own and is only waited for.
-            deletion = asyncio.create_task(self._forget(f"CONSUMER.DELETE.{stream}.{name}", puller))
-            _running.add(deletion)
-            deletion.add_done_callback(_running.discard)
-            await asyncio.shield(deletion)
-
-    async def _forget(self, subject: str, puller: "Puller") -> None:
-        with suppress(RefusedError, NoAnswerError):
-            await puller.stop()
-            await self._call(subject, {}, 1.0)
-
-    async def _call(self, subject: str, body: Mapping[str, Any], timeout: float) -> dict[str, Any]:
+    async def call(self, subject: str, body: Mapping[str, Any], timeout: float) -> dict[str, Any]:
+        """The answer to one request of the API; `subject` without the prefix."""
         data = json.dumps(body).encode() if body else b""
-        return _answer(await self._request(f"{self._prefix}.{subject}", data, timeout, None))
+        return _answer(await self._request(f"{self.prefix}.{subject}", data, timeout, None))
 
     async def _request(self, subject: str, data: bytes, timeout: float, headers: Mapping[str, str] | None) -> "Msg":
         import nats.errors
 
-        nc = self._nc
+        nc = self.nc
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout
         while not nc.is_connected:
@@ -263,11 +223,11 @@ class Api:
 
         `earlier` is the last error that was known before the request. Such a refusal comes by itself, not as an answer.
         """
-        latest = self._nc.last_error
+        latest = self.nc.last_error
         text = str(latest).lower()
         if "permissions violation" not in text:
             return
-        inbox = self._nc.new_inbox().rpartition(".")[0]
+        inbox = self.nc.new_inbox().rpartition(".")[0]
         # Said once, when the library subscribes before its first request; the error stays.
         if "permissions violation for subscription" in text and inbox.lower() in text:
             forbidden = f"subscribe to {inbox}.>"
@@ -284,84 +244,6 @@ def _as_granted(subject: str) -> str:
     tokens = rest.split(".")
     count = 3 if tokens[0] == "MSG" else 2
     return f"{head}{consumer}{'.'.join(tokens[:count])}.>" if consumer else subject
-
-
-_running: Final[set["asyncio.Task[None]"]] = set()
-"""Deletions under way: the loop itself keeps only a weak reference to a task."""
-
-
-class Puller:
-    """Pulls what a consumer has, in batches. Two are under way, so that the broker never waits for the client; that
-    bounds the client's memory."""
-
-    def __init__(self, api: Api, nc: "Client", subject: str, batch: int) -> None:
-        self._api = api
-        self._nc = nc
-        self._subject = subject
-        self._earlier = nc.last_error
-        self._batch = batch
-        self._inbox = nc.new_inbox()
-        self._subscription: Any = None
-        self._under_way = 0
-        self._arrived: deque[Msg] = deque()
-        self._more: asyncio.Future[None] | None = None
-
-    async def start(self) -> None:
-        import nats.errors
-
-        async def arrived(message: "Msg") -> None:
-            self._arrived.append(message)
-            if self._more is not None and not self._more.done():
-                self._more.set_result(None)
-
-        try:
-            self._subscription = await self._nc.subscribe(self._inbox, cb=arrived)
-        except nats.errors.Error as error:
-            raise NoAnswerError(str(error), sent=False) from error
-
-    async def stop(self) -> None:
-        import nats.errors
-
-        if self._subscription is not None:
-            with suppress(nats.errors.Error):
-                await self._subscription.unsubscribe()
-
-    async def pull(self, timeout: float) -> list[Message]:
-        """The next batch; fewer if there are no more. `timeout` is for each wait in between."""
-        import nats.errors
-
-        try:
-            while self._under_way < 2:
-                request = json.dumps({"batch": self._batch, "no_wait": True}).encode()
-                await self._nc.publish(self._subject, request, reply=self._inbox)
-                self._under_way += 1
-        except nats.errors.Error as error:
-            raise NoAnswerError(str(error), sent=False) from error
-        found: list[Message] = []
-        while len(found) < self._batch:
-            if not self._arrived:
-                self._more = asyncio.get_running_loop().create_future()
-                await asyncio.wait({self._more}, timeout=timeout)
-                if not self._arrived:
-                    silence = NoAnswerError("timed out", sent=True, silent=True)
-                    self._api.check_permitted(self._subject, self._earlier, silence)
-                    raise silence
-            message = self._arrived.popleft()
-            # Told by the subject, not by the header alone: a stored message may carry any header.
-            if message.subject == self._inbox:
-                if (message.headers or {}).get("Status") in ("404", "408"):
-                    break
-                raise NoAnswerError("the consumer went away", sent=True)
-            found.append(_delivered(message))
-        self._under_way -= 1
-        return found
-
-
-def _delivered(message: "Msg") -> Message:
-    # $JS.ACK.<stream>.<consumer>.<tries>.<stream sequence>..., or with domain and account after ACK.
-    tokens = message.reply.split(".")
-    sequence = int(tokens[5] if len(tokens) == 9 else tokens[7])
-    return Message(message.subject, sequence, message.headers or {}, message.data)
 
 
 def _answer(message: "Msg") -> dict[str, Any]:

@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ...store.rules import is_key
 from ..opened import BackendError
+from . import connect as nats_connect
 from . import context as nats_context
 from .api import ATTEMPT_SECONDS, NO_STREAM, Api, NoAnswerError, RefusedError, StreamInfo, is_temporary
-from .notes import Notes, not_permitted
+from .notes import Notes
 from .settings import add_command, refusals, risks
+from .waiting import not_permitted
 
 if TYPE_CHECKING:
     from nats.aio.client import Client
@@ -156,12 +158,12 @@ async def open_jetstream(
     resolve_prefix(options, identity)  # What is wrong without looking at a broker is told without one.
     try:
         loaded = nats_context.load(context)
-        nc = await nats_context.connect(loaded, locked=locked)
+        nc = await nats_connect.connect(loaded, locked=locked)
     except nats_context.ContextError as error:
         raise BackendError(error.problem, error.remedy) from error
 
     async def close() -> None:
-        await nats_context.close(nc)
+        await nats_connect.close(nc)
 
     try:
         bound = await bind(
@@ -175,7 +177,7 @@ async def open_jetstream(
     except BaseException:
         await close()
         raise
-    return Connected(bound, close, nats_context.ports(loaded, nc))
+    return Connected(bound, close, nats_connect.ports(loaded, nc))
 
 
 async def _bind_info(api: Api, bucket: str, context_name: str | None) -> StreamInfo:
@@ -240,7 +242,7 @@ async def inspect_jetstream(
     prefix = resolve_prefix(options, identity)
     try:
         loaded = nats_context.load(context)
-        nc = await nats_context.connect(loaded, locked=True)
+        nc = await nats_connect.connect(loaded, locked=True)
     except nats_context.ContextError as error:
         raise BackendError(error.problem, error.remedy) from error
     try:
@@ -252,7 +254,7 @@ async def inspect_jetstream(
     except (RefusedError, NoAnswerError) as error:
         raise BackendError(_UNREACHABLE) from error
     finally:
-        await nats_context.close(nc)
+        await nats_connect.close(nc)
     keys = {subject.removeprefix(root) for subject in stored.subjects}
     ours = {key.removeprefix(prefix + ".") for key in keys if not prefix or key.startswith(prefix + ".")}
     config = info.config

@@ -10,17 +10,13 @@ cluster lag.
 import asyncio
 import random
 import re
-from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
 from ...store.contract import ABSENT, ANYTHING, Expected, Info, Item, Stored
-from ...store.errors import ConflictError, OutcomeUnknownError, StoreError, StoreFullError, UnavailableError
+from ...store.errors import ConflictError, OutcomeUnknownError, UnavailableError
 from ...store.rules import MAX_ENTRIES, check_capacity
 from .api import (
-    ATTEMPT_SECONDS,
     CONFLICT,
-    NO_ROOM,
-    NO_STREAM,
     Api,
     Message,
     NoAnswerError,
@@ -30,17 +26,11 @@ from .api import (
 )
 from .message import MARKER, WRITE, Attempt, Document, free_at, is_value, revision_of
 from .view import View
+from .waiting import AWAY, Patience, in_time, left, now, refusal
 
-__all__ = ["CALL_SECONDS", "Notes", "not_permitted"]
+__all__ = ["Notes"]
 
 T = TypeVar("T")
-
-CALL_SECONDS: Final = 5.0
-"""One operation of the store, retries included: a model waits, an outage is told. A healthy cluster elects a
-new leader within it most of the time."""
-
-SHARED_SECONDS: Final = 0.25
-"""What a call waits for a broker that an earlier call has found silent and that still is."""
 
 LAG_SECONDS: Final = 1.5
 """How long a new leader may not know yet what an earlier one acknowledged. After that, a revision beyond the end
@@ -54,10 +44,6 @@ UNGUARDED: Final = 64
 """Creates that may be under way at once without ever exceeding the capacity. See `Notes.put`."""
 
 _REVISION: Final = re.compile(r"([1-9][0-9]{0,19})@.{1,64}")
-
-_AWAY: Final = (
-    "The memory store cannot be reached now. Nothing was changed. Try again in a little while, or go on without memory."
-)
 
 
 class Notes:
@@ -80,8 +66,7 @@ class Notes:
         """When the bucket now in place was made, as last seen."""
         self._newest = 0
         """A sequence which that bucket is known to have reached."""
-        self._listening: asyncio.Task[None] | None = None
-        """Under way from when a call waited in vain until the broker's next word."""
+        self._patience = Patience(api, self._stream)
         self._looked: tuple[str, str, float] | None = None
         """The key, revision and time of the last look that found a value: a change that follows it needs no other."""
 
@@ -89,16 +74,16 @@ class Notes:
         return Info("jetstream", self._bucket)
 
     async def list(self) -> list[Item]:
-        items = await self._steadily(self._view.list, await self._deadline())
+        items = await self._patience.ask(self._view.list, await self._patience.deadline())
         return [Item(key, items[key]) for key in sorted(items)]
 
     async def get(self, key: str, after: str | None) -> Stored | None:
-        message = await self._newest_message(key, after, await self._deadline())
+        message = await self._newest_message(key, after, await self._patience.deadline())
         if message is None or not is_value(message):
             self._looked = None
             return None
         revision = revision_of(message)
-        self._looked = key, revision, _now()
+        self._looked = key, revision, now()
         return Stored(revision, message.data)
 
     async def put(self, key: str, data: bytes, expected: Expected) -> str:
@@ -110,7 +95,7 @@ class Notes:
         before 2.12 cannot check a whole prefix; there, creates that race for the last places can exceed it by
         their number.
         """
-        document, deadline = Document(data), await self._deadline()
+        document, deadline = Document(data), await self._patience.deadline()
         if expected is ABSENT:
             return await self._create(key, document, deadline)
         if expected is ANYTHING:
@@ -118,7 +103,7 @@ class Notes:
         return await self._replace(key, document, expected, deadline)
 
     async def remove(self, key: str, expected: Expected) -> str | None:
-        deadline = await self._deadline()
+        deadline = await self._patience.deadline()
         while True:
             message = await self._last(self._root + key, deadline) if expected is ANYTHING else None
             if expected is ANYTHING and (message is None or not is_value(message)):
@@ -133,7 +118,7 @@ class Notes:
                     raise
             else:
                 return revision
-            _in_time(deadline)
+            in_time(deadline)
 
     async def _replace(self, key: str, document: "Document", revision: str, deadline: float) -> str:
         """Store `document` in place of the message that `revision` names."""
@@ -142,7 +127,7 @@ class Notes:
         if found is None:
             raise ConflictError(absent=False)
         sequence = int(found[1])
-        if looked is None or looked[:2] != (key, revision) or _now() - looked[2] > LOOK_SECONDS:
+        if looked is None or looked[:2] != (key, revision) or now() - looked[2] > LOOK_SECONDS:
             last = await self._newest_message(key, revision, deadline)
             if last is None or not is_value(last):
                 raise ConflictError(absent=True)
@@ -158,14 +143,14 @@ class Notes:
     async def _newest_message(self, key: str, after: str | None, deadline: float) -> Message | None:
         """The key's last message. With `after`, a revision of it: not one from before that."""
         found = _REVISION.fullmatch(after or "")
-        begun, created = _now(), self._created
+        begun, created = now(), self._created
         last = await self._last(self._root + key, deadline)
         while found is not None and (last is None or last.sequence < int(found[1])):
             # Gone, or else the leader has not caught up yet: its word counts once it has come that far.
             info = await self._info(deadline)
             behind = info.created == created and info.last_sequence < int(found[1])
             last = await self._last(self._root + key, deadline)
-            if not behind or _now() >= begun + LAG_SECONDS:
+            if not behind or now() >= begun + LAG_SECONDS:
                 break
             await asyncio.sleep(0.1)
         return last
@@ -184,7 +169,7 @@ class Notes:
             revision = await self._swap(key, document, expected, deadline, guard)
             if revision is not None:
                 return revision
-            _in_time(deadline)
+            in_time(deadline)
             if guard is not None:
                 # Close to the limit all creates of the prefix meet; those that met must not meet again at once.
                 await asyncio.sleep(random.uniform(0, 0.05))  # noqa: S311 - spreads load, guards nothing
@@ -197,12 +182,12 @@ class Notes:
         must still be at, or None where there is room enough not to care.
         """
         subject = self._root + key
-        state = await self._steadily(lambda: self._view.current(exact=False), deadline)
+        state = await self._patience.ask(lambda: self._view.current(exact=False), deadline)
         self._created, self._newest = state.created, state.upto
         known = state.subjects.get(subject)
         if state.live >= MAX_ENTRIES or (known is not None and known.note is not None):
-            # What would refuse must be so: a purge may have made room meanwhile.
-            state = await self._steadily(self._view.current, deadline)
+            # A purge may have made room since the view last looked. So a create is refused only by an exact count.
+            state = await self._patience.ask(self._view.current, deadline)
             known = state.subjects.get(subject)
         if known is not None and known.note is not None:
             return None, None
@@ -222,7 +207,7 @@ class Notes:
                     return revision
             except ConflictError:
                 pass  # Somebody was faster; that value is then overwritten.
-            _in_time(deadline)
+            in_time(deadline)
 
     async def _swap(
         self, key: str, document: "Document", expected: int, deadline: float, guard: int | None = None
@@ -235,11 +220,11 @@ class Notes:
             OutcomeUnknownError: an attempt was sent, and nothing that is stored tells whether it was applied.
             UnavailableError, StoreFullError: surely nothing was stored.
         """
-        attempt = Attempt(self._root + key, expected, created=self._created, newest=self._newest, begun=_now())
+        attempt = Attempt(self._root + key, expected, created=self._created, newest=self._newest, begun=now())
         while True:
             headers = document.headers | attempt.headers(self._root, guard)
             try:
-                sequence = await self._api.publish(attempt.subject, document.data, headers, _left(deadline))
+                sequence = await self._api.publish(attempt.subject, document.data, headers, left(deadline))
                 return attempt.revision(sequence)
             except NoAnswerError as error:
                 attempt.unsure |= error.sent
@@ -250,7 +235,7 @@ class Notes:
                     # Even a temporary refusal may come from a leader that goes on with what it was given.
                     attempt.unsure |= is_temporary(error)
                     if not is_temporary(error):
-                        raise (OutcomeUnknownError() if attempt.unsure else _refusal(error)) from error
+                        raise (OutcomeUnknownError() if attempt.unsure else refusal(error)) from error
             applied_at = await self._look(attempt, deadline)
             if applied_at is not None:
                 return attempt.revision(applied_at) if applied_at else None
@@ -258,9 +243,9 @@ class Notes:
                 newest = await self._last(self._root + ">", deadline)
                 if newest is None or newest.sequence != guard:
                     return None
-            if _now() >= deadline:
-                self._heard_nothing(failure)
-                raise (OutcomeUnknownError() if attempt.unsure else UnavailableError(_AWAY)) from failure
+            if now() >= deadline:
+                self._patience.heard_nothing(failure)
+                raise (OutcomeUnknownError() if attempt.unsure else UnavailableError(AWAY)) from failure
             # Writers that met must not meet again at once.
             await asyncio.sleep(random.uniform(0.02, 0.1))  # noqa: S311 - spreads load, guards nothing
 
@@ -278,7 +263,7 @@ class Notes:
         if last is not None and last.headers.get(WRITE) == attempt.write:
             return sequence
         here = info.created == attempt.created
-        behind = info.last_sequence < attempt.expected and _now() < attempt.begun + LAG_SECONDS
+        behind = info.last_sequence < attempt.expected and now() < attempt.begun + LAG_SECONDS
         if here and (sequence == attempt.expected or behind):
             return None
         # The key moved on without us, unless our write was applied and then replaced or purged.
@@ -286,121 +271,18 @@ class Notes:
             raise OutcomeUnknownError
         return 0
 
-    # Waiting
-
-    async def _deadline(self) -> float:
-        """When a call that begins now gives up.
-
-        Raises:
-            UnavailableError: at once, or nearly so: an earlier call has waited in vain, and nothing was heard since.
-                Calls of a run are served in order, so their waits would add up.
-        """
-        listening = self._listening
-        if listening is not None and not listening.done():
-            await asyncio.wait({listening}, timeout=SHARED_SECONDS)
-            if not listening.done():
-                raise UnavailableError(_AWAY)
-        return _now() + CALL_SECONDS
-
-    async def _steadily(self, ask: Callable[[], Awaitable[T]], deadline: float) -> T:
-        """The answer to something that changes nothing, asked again until the deadline.
-
-        Raises:
-            UnavailableError: there was none.
-        """
-        while True:
-            try:
-                return await ask()
-            except RefusedError as error:
-                if not is_temporary(error) or _now() >= deadline:
-                    raise _refusal(error) from error
-            except NoAnswerError as error:
-                if _now() >= deadline:
-                    self._heard_nothing(error)
-                    raise UnavailableError(_AWAY) from error
-            await asyncio.sleep(0.1)
-
-    def _heard_nothing(self, failure: Exception) -> None:
-        """A call gave up. If that was for silence, listen for the broker on behalf of the calls to come."""
-        if (
-            isinstance(failure, NoAnswerError)
-            and failure.silent
-            and (self._listening is None or self._listening.done())
-        ):
-            self._listening = asyncio.create_task(self._listen())
-
-    async def _listen(self) -> None:
-        while not self._api.is_closed:
-            try:
-                await self._api.info(self._stream, ATTEMPT_SECONDS)
-                return
-            except RefusedError:
-                return
-            except NoAnswerError as error:
-                if not error.silent:
-                    return
-            await asyncio.sleep(0.1)
-
     # Looking
 
     async def _info(self, deadline: float) -> StreamInfo:
         async def ask() -> StreamInfo:
-            return await self._api.info(self._stream, _left(deadline))
+            return await self._api.info(self._stream, left(deadline))
 
-        info = await self._steadily(ask, deadline)
+        info = await self._patience.ask(ask, deadline)
         self._created, self._newest = info.created, info.last_sequence
         return info
 
     async def _last(self, subject: str, deadline: float) -> Message | None:
         async def ask() -> Message | None:
-            return await self._api.last(self._stream, subject, _left(deadline))
+            return await self._api.last(self._stream, subject, left(deadline))
 
-        return await self._steadily(ask, deadline)
-
-
-def _now() -> float:
-    return asyncio.get_running_loop().time()
-
-
-def _left(deadline: float) -> float:
-    return max(0.2, min(ATTEMPT_SECONDS, deadline - _now()))
-
-
-def _in_time(deadline: float) -> None:
-    if _now() >= deadline:
-        raise UnavailableError("Other writers kept changing this memory. Nothing was changed. Try again.")
-
-
-def _refusal(error: RefusedError) -> StoreError:
-    """A refusal that repeating cannot cure, for the model."""
-    if error.error == NO_STREAM:
-        return UnavailableError(
-            "The memory store is gone: its bucket was deleted. Nothing was changed. "
-            "Go on without memory; its operator must make the bucket again."
-        )
-    if error.error in NO_ROOM:
-        return StoreFullError(
-            "The memory store has no room left. Nothing was changed. Delete a memory that is no longer needed, "
-            "or go on without storing."
-        )
-    if error.code == 403:
-        refused = UnavailableError(
-            "The broker does not permit this. Nothing was changed. Go on without it; the operator must allow it."
-        )
-        refused.remedy = not_permitted(error)
-        return refused
-    if is_temporary(error):
-        return UnavailableError(_AWAY)
-    return UnavailableError(
-        "The memory store refused this. Nothing was changed. Go on without it; its operator must look into it."
-    )
-
-
-def not_permitted(error: RefusedError) -> str:
-    """What an operator must allow: the subject, and where all that is needed stands."""
-    missing = error.forbidden or "do this"
-    own_inbox = ", or set inbox_prefix in the NATS context to where it may" if missing.startswith("subscribe") else ""
-    return (
-        f"the broker does not permit this user to {missing}; allow that{own_inbox} "
-        "(docs/jetstream.md has the table of all that is needed)"
-    )
+        return await self._patience.ask(ask, deadline)

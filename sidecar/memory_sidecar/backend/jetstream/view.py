@@ -23,6 +23,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from ...store.rules import MAX_ENTRIES, is_key
 from .api import ATTEMPT_SECONDS, Api, Message, NoAnswerError, StreamInfo
+from .consumer import consumer
 from .message import described, described_by_header, is_value
 
 __all__ = ["State", "View"]
@@ -239,7 +240,8 @@ class View:
         now = asyncio.get_running_loop().time
         give_up = now() + LIST_SECONDS
         silent = 0
-        async with self._api.consumer(
+        async with consumer(
+            self._api,
             self._stream,
             "memory-" + secrets.token_hex(8),
             filters,
