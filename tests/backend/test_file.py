@@ -13,9 +13,8 @@ from typing import Any
 import pytest
 from tests.support.processes import python, run_python
 
-from memory_sidecar.backend import file as file_backend
-from memory_sidecar.backend import file as module
-from memory_sidecar.backend.file import FileOptions, open_file, resolve_directory
+from memory_sidecar.backend.file import FileOptions, listing, open_file, resolve_directory
+from memory_sidecar.backend.file import notes as backend_notes
 from memory_sidecar.backend.opened import BackendError
 from memory_sidecar.store.contract import Entry, Info, Item
 from memory_sidecar.store.document import UNREADABLE
@@ -395,8 +394,8 @@ def test_a_listing_shows_an_edit_of_the_same_size_and_time(
     store.create("key", "words", "text")
     path = notes / "key.md"
     # Long after, as far as the store can tell: what it sees now it may keep.
-    settled = module.time.time_ns() + 10**10
-    monkeypatch.setattr(module.time, "time_ns", lambda: settled)
+    settled = listing.time.time_ns() + 10**10
+    monkeypatch.setattr(listing.time, "time_ns", lambda: settled)
     assert store.list() == [Item("key", "words")]
     before = path.stat()
     while path.stat().st_ctime_ns == before.st_ctime_ns:  # until the file system's clock has ticked
@@ -418,14 +417,14 @@ def test_a_listing_shows_an_edit_within_one_step_of_a_clock_that_counts_seconds(
         kept |= {name: getattr(status, name) // step * step for name in ("st_mtime_ns", "st_ctime_ns")}
         return SimpleNamespace(**kept)
 
-    plain = module._is_settled
-    monkeypatch.setattr(module, "_is_settled", lambda status, now: plain(coarse(status), now))
-    monkeypatch.setattr(module, "_stamp", lambda status, stamp=module._stamp: stamp(coarse(status)))
+    plain = listing._is_settled
+    monkeypatch.setattr(listing, "_is_settled", lambda status, now: plain(coarse(status), now))
+    monkeypatch.setattr(listing, "_stamp", lambda status, stamp=listing._stamp: stamp(coarse(status)))
     path = notes / "key.md"
     store.create("key", "words", "text")
     made = path.stat().st_ctime_ns // step * step
     now = made + step - 1  # just before the clock ticks, which is long after on a clock of fractions
-    monkeypatch.setattr(module.time, "time_ns", lambda: now)
+    monkeypatch.setattr(listing.time, "time_ns", lambda: now)
     assert store.list() == [Item("key", "words")]
     with open(path, "r+b") as file:
         file.write(b"---\ndescription: WORDS\n")
@@ -699,7 +698,7 @@ def test_without_hard_links_a_create_still_refuses_a_taken_key(
     with pytest.raises(KeyExistsError):
         store.create("key", "other", "other")
     # Also where the key is taken only after the first look.
-    monkeypatch.setattr(file_backend, "_require", lambda *_arguments: False)
+    monkeypatch.setattr(backend_notes, "require", lambda *_arguments: False)
     with pytest.raises(KeyExistsError):
         store.create("key", "other", "other")
     os.mkfifo(notes / "fifo.md")

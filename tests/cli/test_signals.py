@@ -82,8 +82,8 @@ def stopped_at(
             process.kill()
 
 
-READ = "memory_sidecar.backend.file:_stored"
-LIST = "memory_sidecar.backend.file:_names"
+READ = "memory_sidecar.backend.file.notes:stored"
+LIST = "memory_sidecar.backend.file.listing:names"
 RUNS = "memory_sidecar.run.ledger:glance"
 
 

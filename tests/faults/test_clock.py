@@ -196,8 +196,8 @@ def test_control_a_cache_that_goes_by_the_time_stamp_alone_is_caught(
 ) -> None:
     site = Path(clock.env["PYTHONPATH"].split(":")[0]) / "sitecustomize.py"
     site.write_text(f"""{CODE}
-import memory_sidecar.backend.file as file
-file._stamp = lambda status: (status.st_size, status.st_mtime_ns)
+import memory_sidecar.backend.file.listing as listing
+listing._stamp = lambda status: (status.st_size, status.st_mtime_ns)
 """)
     wrong, rounds = edit(60, clock, tmp_path)
     tally("listing by mtime alone", "clock and time stamps jump", rounds, wrong, control=True)

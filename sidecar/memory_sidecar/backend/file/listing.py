@@ -1,0 +1,112 @@
+"""Which notes there are, without reading their bodies: what a look has told of an unchanged file is kept."""
+
+import errno
+import os
+import time
+from typing import Final
+
+from ...store.contract import Item
+from ...store.document import HEADER_BYTES, UNREADABLE, parse_description
+from ...store.errors import UnreadableError
+from ...store.rules import MAX_ENTRIES, MAX_READ_BYTES, check_capacity, is_key
+from ...system import files
+from .entry import SUFFIX
+from .refusals import closed
+
+__all__ = ["Listing", "check_room"]
+
+_SETTLED_NS: Final = 100_000_000
+"""A file younger than this when it was looked at may change again within one tick of the file system's clock, so
+its time stamps prove nothing yet. Coarser than any tick of a clock that counts fractions of a second."""
+
+_SETTLED_COARSE_NS: Final = 2_100_000_000
+"""The same where a stamp has no fraction: FAT counts in steps of two seconds, some network file systems in seconds."""
+
+
+class Listing:
+    """The descriptions that were seen, each kept for as long as its file is surely unchanged."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, tuple[_Stamp, str]] = {}
+
+    def items(self, directory: int) -> list[Item]:
+        """Every note of the open directory, sorted by key."""
+        # Built anew each time, so that deleted notes leave it; swapped whole, so that threads may race.
+        seen: dict[str, tuple[_Stamp, str]] = {}
+        items = []
+        now = time.time_ns()
+        for name in names(directory):
+            try:
+                description = self._description(directory, name, now, seen)
+            except UnreadableError:
+                description = UNREADABLE
+            except OSError as error:
+                if error.errno != errno.EIO:
+                    raise
+                description = UNREADABLE  # a bad block under one note must not hide the others
+            if description is not None:
+                items.append(Item(name.removesuffix(SUFFIX), description))
+        self._seen = seen
+        return sorted(items)
+
+    def _description(self, directory: int, name: str, now: int, seen: dict[str, tuple["_Stamp", str]]) -> str | None:
+        known = self._seen.get(name)
+        if known is not None:
+            try:
+                status = os.stat(name, dir_fd=directory, follow_symlinks=False)
+            except FileNotFoundError:
+                return None
+            if known[0] == _stamp(status):
+                seen[name] = known
+                return known[1]
+        try:
+            opened = files.open_with_status(name, directory)
+        except PermissionError as error:
+            raise closed() from error
+        if opened is None:
+            return None
+        descriptor, status = opened
+        try:
+            description = parse_description(os.read(descriptor, HEADER_BYTES), status.st_size)
+            if description is None:
+                os.lseek(descriptor, 0, os.SEEK_SET)
+                whole = files.read_up_to(descriptor, MAX_READ_BYTES + 1)
+                description = parse_description(whole, len(whole)) or ""
+        finally:
+            files.close(descriptor)
+        if _is_settled(status, now):
+            seen[name] = (_stamp(status), description)
+        return description
+
+
+_Stamp = tuple[int, int, int, int]
+
+
+def _is_settled(status: os.stat_result, now: int) -> bool:
+    """Whether the file's time stamps, seen at `now`, would tell any later change."""
+    stamps = (status.st_ctime_ns, status.st_mtime_ns)
+    tick = _SETTLED_COARSE_NS if any(stamp % 1_000_000_000 == 0 for stamp in stamps) else _SETTLED_NS
+    return all(abs(now - stamp) > tick for stamp in stamps)
+
+
+def _stamp(status: os.stat_result) -> _Stamp:
+    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
+def names(directory: int) -> list[str]:
+    """The file names of all entries. Links, FIFOs, directories and illegal names are not entries."""
+    with os.scandir(directory) as entries:
+        return [
+            entry.name
+            for entry in entries
+            if entry.name.endswith(SUFFIX)
+            and is_key(entry.name.removesuffix(SUFFIX))
+            and entry.is_file(follow_symlinks=False)
+        ]
+
+
+def check_room(directory: int) -> None:
+    """Raise `StoreFullError` if there is no room for one more entry. The caller holds the directory's lock."""
+    # Names that are no entries count too at first. Only where that is too many does it matter what each one is.
+    if sum(name.endswith(SUFFIX) for name in os.listdir(directory)) >= MAX_ENTRIES:
+        check_capacity(len(names(directory)))

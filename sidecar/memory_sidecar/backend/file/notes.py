@@ -1,0 +1,127 @@
+"""Notes as markdown files, one `<key>.md` each, in a directory that people may read and edit too.
+
+Calls block their thread while the disk works: the sidecar gives every run a thread of its own. What isn't a regular
+file with a legal name is invisible here and never touched.
+"""
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ...store.contract import ABSENT, ANYTHING, Expected, Info, Item, Stored
+from ...store.errors import ConflictError, InvalidError, OutcomeUnknownError, StoreError, UnavailableError
+from ...system import files, staging
+from .entry import SUFFIX, is_occupied, require, revision_of, stored, taken
+from .listing import Listing, check_room
+from .refusals import REPLACED, TOO_LONG, explained, occupied
+
+__all__ = ["FileBackend"]
+
+
+class FileBackend:
+    """A `Backend` over one directory. Independent processes may share it.
+
+    A revision is a digest of the stored bytes, so that a person's edit is another revision too, and an edit that is
+    taken back is none.
+    """
+
+    def __init__(self, directory: str) -> None:
+        self._path = directory
+        self._first = _identity(directory)
+        self._listing = Listing()
+
+    def info(self) -> Info:
+        return Info("file", "")
+
+    def list(self) -> list[Item]:
+        with self._directory() as directory:
+            return self._listing.items(directory)
+
+    def get(self, key: str, *, after: str | None = None) -> Stored | None:  # noqa: ARG002 - nothing lags here
+        with self._directory() as directory:
+            document = stored(directory, key + SUFFIX)
+            if document is None:
+                if is_occupied(directory, key + SUFFIX):
+                    raise occupied()
+                return None
+        return Stored(revision_of(document), document)
+
+    def put(self, key: str, document: bytes, expected: Expected) -> str:
+        name, revision = key + SUFFIX, revision_of(document)
+        with self._directory() as directory:
+            # Looked at before staging too, so that a refusal costs no fsync.
+            require(directory, name, expected)
+            # The lock keeps our own sidecars apart. What else writes here takes none.
+            with staging.staged(directory, document) as stage, files.locked(directory):
+                if not require(directory, name, expected):
+                    check_room(directory)
+                if expected is ABSENT:
+                    try:
+                        staging.publish_new(directory, stage, name)
+                    except FileExistsError:
+                        raise taken(directory, name) from None
+                else:
+                    staging.publish_over(directory, stage, name)
+            # From here on the document is visible: a failure leaves its outcome open.
+            _make_durable(directory, revision)
+        return revision
+
+    def remove(self, key: str, expected: Expected) -> str | None:
+        name = key + SUFFIX
+        with self._directory() as directory:
+            with files.locked(directory):
+                document = stored(directory, name)
+                if document is None:
+                    if is_occupied(directory, name):
+                        raise occupied()
+                    return None
+                revision = revision_of(document)
+                if expected not in (ANYTHING, revision):
+                    raise ConflictError(absent=False)
+                try:
+                    os.unlink(name, dir_fd=directory)
+                except FileNotFoundError:
+                    return None  # somebody who takes no lock was faster
+            _make_durable(directory, revision)
+        return revision
+
+    @contextmanager
+    def _directory(self) -> Iterator[int]:
+        """The open directory; every `OSError` inside becomes what a model may read."""
+        try:
+            # Opened for each call: a directory that was replaced is found again, and a lock is the call's own.
+            with files.open_directory(self._path) as directory:
+                yield directory
+        except StoreError:
+            raise
+        except OSError as error:
+            if error.errno == errno.ENAMETOOLONG:
+                raise InvalidError(TOO_LONG) from error
+            raise UnavailableError(self._explained(error)) from error
+
+    def _explained(self, error: OSError) -> str:
+        # The lockdown lets this process change the directory that was there at the start, and no other of its name.
+        if error.errno == errno.EACCES and files.is_permitted(self._path) and _identity(self._path) != self._first:
+            return REPLACED
+        return explained(error)
+
+
+def _identity(directory: str) -> tuple[int, int] | None:
+    try:
+        status = os.stat(directory)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def _make_durable(directory: int, revision: str) -> None:
+    """Flush the directory, in which the document of that revision visibly came or went.
+
+    Raises:
+        OutcomeUnknownError: that failed, so a power cut may still undo it.
+    """
+    try:
+        files.flush(directory)
+    except OSError as error:
+        raise OutcomeUnknownError(revision) from error

@@ -1,0 +1,100 @@
+"""The options of the file backend, where its notes are, and what is checked before one of them is touched."""
+
+import errno
+import os
+from typing import NamedTuple
+
+from ...observe import log
+from ...remedy import RemedyError
+from ...store.rules import is_key
+from ...store.store import Store
+from ...system import disk, files, staging
+from ...system.digest import digest
+from ..opened import BackendError, Opened
+from .notes import FileBackend
+
+__all__ = ["FileOptions", "open_file", "refuse_disk", "resolve_directory"]
+
+
+class FileOptions(NamedTuple):
+    """`harness.memory.options` of the file backend."""
+
+    directory: str | None = None
+    """Where notes are kept; `memory/<identity>` if omitted. A leading `~` is this user's home directory."""
+    require_read_before_update: bool = False
+    """Refuse an overwrite of what this run has not read, or what has changed since."""
+    single_machine: bool = False
+    """The operator's word that one machine alone writes there: with it the guard may be on a network file system, whose
+    locks other machines may not see."""
+
+
+def resolve_directory(options: FileOptions, identity: str | None, base: str | None) -> str:
+    """The directory of the notes: relative ones are under the store base, else the working directory.
+
+    Raises:
+        BackendError: the directory is not one, or has to be named after an identity that is not a legal key.
+    """
+    if options.directory is not None:
+        if not options.directory:
+            raise BackendError("harness.memory.options.directory is empty", "name a directory or leave the option out")
+        if "\0" in options.directory:
+            raise BackendError("harness.memory.options.directory holds a NUL character, which no name can", "remove it")
+        try:
+            relative = files.at_home(options.directory)
+        except RemedyError as error:
+            raise BackendError(f"harness.memory.options.directory {error.problem}", error.remedy) from error
+    else:
+        if identity is None or not is_key(identity):
+            raise BackendError(
+                f"the identity {identity!r} cannot name a directory",
+                "set identity to letters, digits and . _ = - or set harness.memory.options.directory",
+            )
+        relative = os.path.join("memory", identity)
+    try:
+        return files.absolute(os.path.join(base or "", relative))
+    except RemedyError as error:
+        raise BackendError(f"the memory directory {error.problem}", error.remedy) from error
+
+
+def open_file(options: FileOptions, identity: str, base: str | None, *, read_only: bool = False) -> Opened:
+    """Make the directory if needed, sweep what dead writers left, and return the store.
+
+    With `read_only` a directory that is there is left as it is: it only has to be readable, and nothing of this store
+    but its reading methods may be used.
+
+    Raises:
+        BackendError: the directory cannot be made, read or (unless `read_only`) written.
+    """
+    directory = resolve_directory(options, identity, base)
+    try:
+        files.make_private_directory(directory)
+        with files.open_directory(directory) as opened:
+            if not files.is_permitted(directory, change=not read_only):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+            if not read_only:
+                staging.sweep(opened)
+        if not read_only:
+            _accept_disk(directory, options)
+    except OSError as error:
+        raise BackendError(
+            f"cannot use the memory directory {directory}: {error.strerror}",
+            f"make it a directory that this user can {'read' if read_only else 'read and write'}, "
+            "or set harness.memory.options.directory",
+        ) from error
+    resolved = os.path.realpath(directory)
+    fingerprint = "file:" + digest(os.fsencode(resolved))
+    return Opened(Store(FileBackend(directory), guard=options.require_read_before_update), fingerprint)
+
+
+def refuse_disk(directory: str, found: disk.Disk, options: FileOptions) -> RemedyError | None:
+    """Why notes cannot be written in `directory`, whatever its owner and mode; None if they can."""
+    return disk.refusal(directory, found, guard=options.require_read_before_update and not options.single_machine)
+
+
+def _accept_disk(directory: str, options: FileOptions) -> None:
+    found = disk.inspect(directory)
+    refused = refuse_disk(directory, found, options)
+    if refused is not None:
+        raise BackendError(refused.problem, refused.remedy)
+    if not found.flushes:
+        log.warning("the memory directory cannot be flushed", reason=disk.CANNOT_FLUSH)
