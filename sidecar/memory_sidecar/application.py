@@ -9,7 +9,9 @@ that tells nothing; and where an option stands before the script, which word is 
 import os
 import re
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Final
+
+from .named import NamedTuple
 
 __all__ = ["Application", "application"]
 

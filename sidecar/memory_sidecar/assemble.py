@@ -9,13 +9,14 @@ import errno
 import os
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from .application import Application, application
 from .backend.choose import Running, backend_of, must_be_named, open_backend
 from .backend.opened import BackendError, Opened
 from .config import LAUNCHED, Config, ConfigError, load
 from .exits import StartError
+from .named import NamedTuple
 from .remedy import RemedyError
 from .run.columns import is_run_id
 from .run.directory import adopt, identity_directory

@@ -1,9 +1,10 @@
 """Which backend a configuration means, and how to open it. A backend's module is imported only when chosen."""
 
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from ..config import Config
+from ..named import NamedTuple
 from ..options import OptionsError, decode_options, suggestion
 from ..store.errors import KeyNotFoundError, UnreadableError
 from ..store.store import Store

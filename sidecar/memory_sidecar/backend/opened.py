@@ -1,7 +1,6 @@
 """What opening a backend yields, the same for all of them."""
 
-from typing import NamedTuple
-
+from ..named import NamedTuple
 from ..remedy import RemedyError
 from ..store.store import Store
 

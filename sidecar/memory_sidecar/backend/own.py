@@ -4,9 +4,10 @@ Everything but the documents is this product's: the command line, the configurat
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..config import Config
+from ..named import NamedTuple
 from ..options import OptionsError, decode_options
 from ..store.contract import Backend
 from ..store.store import Store

@@ -2,7 +2,9 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal
+
+from ..named import NamedTuple
 
 __all__ = [
     "COUNT",

@@ -6,8 +6,9 @@ Every line's number and checksum is looked at, so damage is found. Parsed is onl
 
 from binascii import crc32
 from collections.abc import Collection, Iterator
-from typing import Final, NamedTuple
+from typing import Final
 
+from ..named import NamedTuple
 from .columns import Reading, Record, RecordError
 from .kinds import KINDS, VERSION
 from .records import decode, decode_summed

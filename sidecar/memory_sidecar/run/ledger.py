@@ -10,8 +10,9 @@ import os
 import re
 import stat
 from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
+from ..named import NamedTuple
 from .columns import Record
 from .compact import meetings
 from .directory import identities, identity_directory, journal_name, run_names

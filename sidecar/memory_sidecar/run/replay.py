@@ -5,8 +5,9 @@ before anyone was told of it, and does not count; anything else that is wrong is
 around.
 """
 
-from typing import Final, NamedTuple
+from typing import Final
 
+from ..named import NamedTuple
 from .columns import Reading
 from .kinds import KINDS, VERSION
 from .records import Record, RecordError, check, parse

@@ -3,8 +3,8 @@
 import os
 from collections.abc import Callable
 from contextlib import suppress
-from typing import NamedTuple
 
+from ..named import NamedTuple
 from ..system import files
 from .directory import journal_name, run_names, stage_name
 from .glance import Standing, glance

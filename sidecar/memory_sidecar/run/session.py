@@ -4,8 +4,9 @@ Serve the call, journal what it did to the scope, and only then let the reply go
 """
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal
 
+from ..named import NamedTuple
 from ..store.scope import Scope
 from ..store.store import Store
 from ..tools.catalog import Catalog

@@ -23,7 +23,9 @@ contract's suite (`memory_sidecar.testing`) checks each sentence below on real e
 """
 
 from enum import Enum
-from typing import Final, Literal, NamedTuple, Protocol
+from typing import Final, Literal, Protocol
+
+from ..named import NamedTuple
 
 __all__ = ["ABSENT", "ANYTHING", "Backend", "Entry", "Expected", "Info", "Item", "Stored"]
 

@@ -7,7 +7,9 @@ other byte stay. Pure: text in, text out.
 
 import re
 from collections.abc import Iterable
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
+
+from ..named import NamedTuple
 
 __all__ = ["Fields", "read"]
 

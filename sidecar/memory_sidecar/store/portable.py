@@ -14,8 +14,9 @@ and the last line out and write notes alone. Pure: no file is touched here.
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
+from ..named import NamedTuple
 from .contract import Entry
 
 __all__ = ["Note", "Portable", "PortableError", "decode", "encode", "members"]

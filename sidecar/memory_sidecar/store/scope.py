@@ -7,7 +7,9 @@ and the index grant nothing, nor does a refusal that shows a description (show):
 """
 
 from collections.abc import Mapping
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal
+
+from ..named import NamedTuple
 
 __all__ = ["SHOWN", "Change", "Granted", "Lost", "Scope"]
 

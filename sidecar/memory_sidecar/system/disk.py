@@ -7,8 +7,9 @@ then say the same.
 import os
 import sys
 from contextlib import suppress
-from typing import Final, NamedTuple
+from typing import Final
 
+from ..named import NamedTuple
 from ..remedy import RemedyError
 from . import files
 

@@ -1,8 +1,9 @@
 """What a tool is: its definition in MCP's terms, and the function that serves a call."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
+from ..named import NamedTuple
 from ..store.errors import StoreError
 from ..store.rules import MAX_KEY
 from ..store.scope import Scope

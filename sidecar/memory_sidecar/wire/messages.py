@@ -1,8 +1,9 @@
 """The words of the wire: names of methods and members, and the shapes of messages. MCP's wherever MCP has one."""
 
 import json
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
+from ..named import NamedTuple
 from ..tools.tool import Outcome
 
 __all__ = [

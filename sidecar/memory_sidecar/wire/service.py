@@ -1,8 +1,9 @@
 """What a started process serves: made by `assemble`, used by the wire."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from ..named import NamedTuple
 from ..run.session import Setting
 
 if TYPE_CHECKING:

@@ -10,8 +10,9 @@ for it any more, and serves one request after the other; so the state of its run
 
 from collections.abc import Mapping
 from enum import Enum
-from typing import Final, NamedTuple
+from typing import Final
 
+from ..named import NamedTuple
 from . import messages as m
 from .codes import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, REFUSED, Error
 from .eras import Era

@@ -8,7 +8,9 @@ import os
 import select
 import stat
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Final
+
+from ..named import NamedTuple
 
 __all__ = ["PARENT_VARIABLE", "NotPrivateError", "Parent", "claim", "receive", "send", "watch_parent"]
 

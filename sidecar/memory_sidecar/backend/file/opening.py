@@ -2,8 +2,8 @@
 
 import errno
 import os
-from typing import NamedTuple
 
+from ...named import NamedTuple
 from ...observe import log
 from ...remedy import RemedyError
 from ...store.rules import is_key

@@ -10,7 +10,9 @@ import asyncio
 import base64
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
+
+from ...named import NamedTuple
 
 if TYPE_CHECKING:
     from nats.aio.client import Client

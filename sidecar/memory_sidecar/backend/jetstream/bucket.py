@@ -10,8 +10,9 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Coroutine, Iterable
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
+from ...named import NamedTuple
 from ...store.rules import is_key
 from ..opened import BackendError
 from . import connect as nats_connect

@@ -19,8 +19,9 @@ Where any of this does not hold, or too much is new, the pass is made again. Eac
 import asyncio
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, TypeVar
 
+from ...named import NamedTuple
 from ...store.rules import MAX_ENTRIES, is_key
 from .api import ATTEMPT_SECONDS, Api, Message, NoAnswerError, StreamInfo
 from .consumer import consumer

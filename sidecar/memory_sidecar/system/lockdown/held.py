@@ -1,6 +1,8 @@
 """What a lock holds, in words, and the error of one that doesn't."""
 
-from typing import Literal, NamedTuple
+from typing import Literal
+
+from ...named import NamedTuple
 
 __all__ = ["Held", "LockdownError", "Mode"]
 

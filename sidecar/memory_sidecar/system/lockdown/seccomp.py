@@ -3,8 +3,9 @@
 import errno
 import struct
 from collections.abc import Iterable
-from typing import Final, NamedTuple
+from typing import Final
 
+from ...named import NamedTuple
 from .tables import CONDITIONAL, NEWEST, REFUSED, UNKNOWN, Machine, Numbers
 
 __all__ = ["Check", "conditions", "program"]

@@ -4,7 +4,9 @@ Data alone: what a call's arguments decide is in `seccomp`, what a Landlock vers
 """
 
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import Final
+
+from ...named import NamedTuple
 
 __all__ = ["CONDITIONAL", "MACHINES", "NEWEST", "REFUSED", "UNKNOWN", "USED", "Machine", "Numbers"]
 
