@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from .application import Application, application
 from .backend.choose import Running, backend_of, must_be_named, open_backend
 from .backend.opened import BackendError, Opened
 from .config import LAUNCHED, Config, ConfigError, load
@@ -21,7 +20,6 @@ from .remedy import RemedyError
 from .run.columns import is_run_id
 from .run.directory import adopt, identity_directory
 from .run.session import Setting
-from .store.nowhere import Nowhere
 from .store.rules import is_key
 from .store.store import Store
 from .system import disk, files
@@ -30,6 +28,7 @@ from .tools.catalog import Catalog
 from .wire.service import Service
 
 if TYPE_CHECKING:
+    from .application import Application
     from .backend.own import OwnStore
     from .observe.otlp import Prepared
 
@@ -90,13 +89,11 @@ class Plan(NamedTuple):
             StartError: with the full remedy.
         """
         memory = self.config.memory
-        running = _NOTHING
         telemetry = prepare_telemetry() if memory.enabled else None
-        if memory.enabled:
-            try:
-                running = self._open()
-            except BackendError as error:
-                raise StartError(error.problem, error.remedy) from error
+        try:
+            running = self._open() if memory.enabled else _nothing()
+        except BackendError as error:
+            raise StartError(error.problem, error.remedy) from error
         _keep_apart(running.only_read, self.journal_dir)
         guarded = running.opened.store.guard
         catalog = Catalog(enabled=memory.enabled, read_only=memory.read_only, guarded=guarded)
@@ -257,24 +254,27 @@ def _whose(arguments: Arguments, config: Config, named: str | None, *, own_store
             "no identity is named, and in a bucket that agents share it must be",
             "set --identity or identity in --config, or harness.memory.options.prefix",
         )
-    found = Application(named or arguments.default_identity or "")
-    if not found.name:
+    identity = named or arguments.default_identity
+    if not identity:
         found = launcher()
-    if found.why_not:
+        if found.why_not:
+            raise StartError(
+                f"there is no identity to keep memories under: {found.why_not}",
+                "set --identity, or identity in --config",
+            )
+        identity = found.name
+    if not is_key(identity):
         raise StartError(
-            f"there is no identity to keep memories under: {found.why_not}",
-            "set --identity, or identity in --config",
-        )
-    if not is_key(found.name):
-        raise StartError(
-            f"the identity {found.name!r} cannot name a directory",
+            f"the identity {identity!r} cannot name a directory",
             "set identity to letters, digits and . _ = - or name another with --identity",
         )
-    return found.name
+    return identity
 
 
-def launcher() -> Application:
+def launcher() -> "Application":
     """The application that launched this process, where the system tells (Linux does)."""
+    from .application import application
+
     try:
         with open(f"/proc/{os.getppid()}/cmdline", "rb") as file:
             words = os.fsdecode(file.read(65536)).split("\0")
@@ -315,4 +315,8 @@ def _generated_run() -> str:
     return time.strftime("run-%Y%m%dT%H%M%SZ-", time.gmtime()) + os.urandom(4).hex()
 
 
-_NOTHING = Running(Opened(Store(Nowhere("Memory is not enabled.")), "none"), lambda: None, lambda: None)
+def _nothing() -> Running:
+    """What serves a memory that is not enabled."""
+    from .store.nowhere import Nowhere
+
+    return Running(Opened(Store(Nowhere("Memory is not enabled.")), "none"), lambda: None, lambda: None)

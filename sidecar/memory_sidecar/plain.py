@@ -45,8 +45,8 @@ _LOOKALIKE: Final = {
 
 # `[INST]`, `[/INST]`, `[TOOL_CALLS]`: a bracket around one word of capitals, in whatever form a normaliser would
 # make plain (full-width, circled, mathematical). Other brackets are ordinary.
-_BRACKETED: Final = re.compile(r"\[(?=([^\[\]\s]+)\])")
-_TEMPLATE_WORD: Final = re.compile(r"/?[A-Z_]+")
+_BRACKETED: Final = r"\[(?=([^\[\]\s]+)\])"
+_TEMPLATE_WORD: Final = r"/?[A-Z_]+"
 
 
 def neutralise(text: str, limit: int | None = None) -> str:
@@ -134,13 +134,13 @@ def _unusual(text: str) -> str:
             continue
         else:
             kept.append(char)
-    return _BRACKETED.sub(_opening, "".join(kept).translate(_LOOKALIKE))
+    return re.sub(_BRACKETED, _opening, "".join(kept).translate(_LOOKALIKE))
 
 
 def _opening(bracketed: re.Match[str]) -> str:
     from unicodedata import normalize
 
-    return "\u2045" if _TEMPLATE_WORD.fullmatch(normalize("NFKC", bracketed[1])) else "["
+    return "\u2045" if re.fullmatch(_TEMPLATE_WORD, normalize("NFKC", bracketed[1])) else "["
 
 
 def _is_noncharacter(point: int) -> bool:

@@ -31,7 +31,7 @@ _MAX_VALUE: Final = 300
 _MAX_LINE: Final = 4000
 """Bytes. A pipe with any room takes up to 4096 whole, never a part (Linux and macOS; see PIPE_BUF)."""
 
-_PLAIN: Final = re.compile(r"[A-Za-z0-9._:/@+-]+")
+_PLAIN: Final = r"[A-Za-z0-9._:/@+-]+"
 """Values that need no quotes in a text line."""
 
 
@@ -170,7 +170,7 @@ def _text_line(stamp: str, level: Level, event: str, fields: dict[str, str | int
 
 
 def _quoted(value: str | int | float | bool) -> str:
-    if isinstance(value, str) and _PLAIN.fullmatch(value):
+    if isinstance(value, str) and re.fullmatch(_PLAIN, value):
         return value
     # As JSON in ASCII: quotes, controls, line ends of every kind and letters that imitate others are escaped.
     return json.dumps(value)

@@ -33,7 +33,6 @@ FIRST_VERSION: Final = 1
 """The first version of the journal."""
 
 RUN_ID: Final = r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}"
-_RUN_ID: Final = re.compile(RUN_ID)
 
 Record = dict[str, Any]
 """A record without its `seq` when built, with it when decoded."""
@@ -135,7 +134,7 @@ class Kind(NamedTuple):
 
 def is_run_id(text: str) -> bool:
     """Whether `text` can name a run: it becomes a file name."""
-    return _RUN_ID.fullmatch(text) is not None
+    return re.fullmatch(RUN_ID, text) is not None
 
 
 def _is_text(value: object) -> bool:

@@ -45,7 +45,7 @@ __all__ = [
 MAX_MESSAGE: Final = 1000
 """Characters kept of the message that a harness gives with an ending: a note for people, not a log."""
 
-_SUM: Final = re.compile(rb',"sum":"([0-9a-f]{8})"}')
+_SUM: Final = rb',"sum":"([0-9a-f]{8})"}'
 _SUM_BYTES: Final = len(b',"sum":"00000000"}')
 
 
@@ -129,7 +129,7 @@ def parse(line: bytes) -> object:
         RecordError: the checksum does not match, or it is not JSON.
     """
     body = line[:-_SUM_BYTES]
-    found = _SUM.fullmatch(line, len(body))
+    found = re.compile(_SUM).fullmatch(line, len(body))
     if found is None:
         raise RecordError("it does not end in a checksum")
     if int(found[1], 16) != crc32(body):

@@ -15,12 +15,14 @@ points proves: unremarkable ASCII words stand bare, everything else stands in si
 """
 
 import re
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from . import front_matter
 from .contract import Entry
 from .errors import InvalidError, UnreadableError
 from .rules import MAX_DESCRIPTION, MAX_ENTRY_BYTES, MAX_READ_BYTES, one_line
+
+if TYPE_CHECKING:
+    from .front_matter import Fields
 
 __all__ = ["HEADER_BYTES", "UNREADABLE", "check_text", "other_lines", "parse", "parse_description", "serialize"]
 
@@ -32,16 +34,13 @@ HEADER_BYTES: Final = 4096 + 64
 
 # No colon, hash or quote mark; a letter first, so nothing that YAML could take for a number, date or sign.
 _PLAIN: Final = r"[A-Za-z](?:[A-Za-z0-9 ,.;()/_+=*!?&%-]*[A-Za-z0-9,.;()/_+=*!?&%-])?"
-_PLAIN_TEXT: Final = re.compile(_PLAIN)
-_PLAIN_HEADER: Final = re.compile(rb"---\ndescription: (" + _PLAIN.encode() + rb")\n---\n\n?")
+_PLAIN_HEADER: Final = rb"---\ndescription: (" + _PLAIN.encode() + rb")\n---\n\n?"
 # Words that one YAML version or another reads as a boolean or null.
 _RESERVED: Final = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})
 
 _BOM: Final = b"\xef\xbb\xbf"
 # The blank line before the body is one of the header's own kind, so that a body's first line end is never taken for it.
-_FENCED: Final = re.compile(
-    rb"---[ \t]*\r?\n(?P<yaml>.*?)^---[ \t]*(?:\r\n(?:\r\n)?|\n\n?|\Z)", re.DOTALL | re.MULTILINE
-)
+_FENCED: Final = rb"(?ms)---[ \t]*\r?\n(?P<yaml>.*?)^---[ \t]*(?:\r\n(?:\r\n)?|\n\n?|\Z)"
 
 
 def serialize(description: str, content: str, header: str = "") -> bytes:
@@ -79,10 +78,10 @@ def parse(document: bytes) -> Entry:
         UnreadableError: it is not UTF-8, or larger than any legal entry.
     """
     check_text(document)
-    if plain := _PLAIN_HEADER.match(document):
+    if plain := re.match(_PLAIN_HEADER, document):
         return Entry(_plain_description(plain), document[plain.end() :].decode())
     fenced, offset = _fenced(document)
-    fields = front_matter.read(fenced["yaml"].decode()) if fenced is not None else None
+    fields = _fields(fenced)
     if fenced is None or fields is None:
         return Entry("", document[offset:].decode())
     header = document[: fenced.end()].decode() if fields.others.strip() else ""
@@ -106,21 +105,21 @@ def parse_description(prefix: bytes, size: int) -> str | None:
         if len(prefix) == size or error.start < len(prefix) - 3:
             raise _not_text() from error
         prefix, size = prefix[: error.start], max(size, error.start + 1)
-    if plain := _PLAIN_HEADER.match(prefix):
+    if plain := re.match(_PLAIN_HEADER, prefix):
         return None if plain.end() == len(prefix) < size else _shortened(_plain_description(plain))
     fenced, offset = _fenced(prefix)
     start = offset if fenced is None else fenced.end()
     # A header may go on past the prefix; so may the line that seems to end one.
     if len(prefix) < size and (start == len(prefix) or (fenced is None and _may_open_header(prefix))):
         return None
-    fields = front_matter.read(fenced["yaml"].decode()) if fenced is not None else None
+    fields = _fields(fenced)
     return _shortened(one_line(fields.description or "")) if fields is not None else ""
 
 
 def other_lines(header: str) -> str:
     """What an `Entry.header` holds beside fences and description, as it stands there; "" if nothing."""
     fenced, _ = _fenced(header.encode())
-    fields = front_matter.read(fenced["yaml"].decode()) if fenced is not None else None
+    fields = _fields(fenced)
     return fields.others if fields is not None else ""
 
 
@@ -160,7 +159,7 @@ def _not_kept() -> InvalidError:
 
 
 def _scalar(description: str, *, bare: bool = True) -> str:
-    if bare and _PLAIN_TEXT.fullmatch(description) is not None and description.lower() not in _RESERVED:
+    if bare and re.fullmatch(_PLAIN, description) is not None and description.lower() not in _RESERVED:
         return description
     # `rules.one_line` has left nothing that single quotes cannot hold: no line break, control or noncharacter.
     return "'" + description.replace("'", "''") + "'"
@@ -174,7 +173,16 @@ def _plain_description(plain: re.Match[bytes]) -> str:
 def _fenced(document: bytes) -> tuple[re.Match[bytes] | None, int]:
     """The block between the fences, if there is one, and the offset of a text that has none."""
     offset = len(_BOM) if document.startswith(_BOM) else 0
-    return _FENCED.match(document, offset), offset
+    return re.compile(_FENCED).match(document, offset), offset
+
+
+def _fields(fenced: re.Match[bytes] | None) -> "Fields | None":
+    """What stands between the fences, if they are a header's."""
+    if fenced is None:
+        return None
+    from .front_matter import read  # of use only where another program or a special description is at hand
+
+    return read(fenced["yaml"].decode())
 
 
 def _may_open_header(prefix: bytes) -> bool:
@@ -193,7 +201,7 @@ def _with_description(header: str, description: str) -> str:
         InvalidError: it is no header, or takes none.
     """
     fenced, _ = _fenced(header.encode())
-    fields = front_matter.read(fenced["yaml"].decode()) if fenced is not None else None
+    fields = _fields(fenced)
     if fenced is None or fields is None or fenced.end() != len(header.encode()):
         raise _not_kept()
     if fields.description is not None and one_line(fields.description) == description:

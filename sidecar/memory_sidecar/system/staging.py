@@ -17,7 +17,7 @@ from . import files
 __all__ = ["publish_new", "publish_over", "staged", "stale", "sweep"]
 
 _STAGE_PREFIX: Final = ".tmp-"
-_STAGE_NAME: Final = re.compile(r"\.tmp-[0-9a-f]{16}")
+_STAGE_NAME: Final = r"\.tmp-[0-9a-f]{16}"
 _NO_HARD_LINKS: Final = frozenset(
     {errno.EACCES, errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK}
 )
@@ -104,7 +104,11 @@ def stale(path: str) -> list[str]:
 
 def _stages(directory: int) -> list[str]:
     with os.scandir(directory) as entries:
-        return [entry.name for entry in entries if _STAGE_NAME.fullmatch(entry.name)]
+        return [
+            entry.name
+            for entry in entries
+            if entry.name.startswith(_STAGE_PREFIX) and re.fullmatch(_STAGE_NAME, entry.name)
+        ]
 
 
 def sweep(directory: int) -> None:

@@ -76,11 +76,11 @@ def encode(message: dict[str, Any]) -> bytes:
     if "\\ud" in text and not _is_unicode(message):
         head = f'{{"jsonrpc":"2.0","id":{json.dumps(message.get("id"))},'
         start = len(head) if text.startswith(head) else 0
-        text = text[:start] + _ESCAPE.sub(_whole, text[start:])
+        text = text[:start] + re.sub(_ESCAPE, _whole, text[start:])
     return text.encode() + b"\n"
 
 
-_ESCAPE: Final = re.compile(r"\\(?:ud[89ab]..\\ud[c-f]..|ud[89a-f]..|.)")
+_ESCAPE: Final = r"\\(?:ud[89ab]..\\ud[c-f]..|ud[89a-f]..|.)"
 """One escape of a JSON text in ASCII; both halves of a surrogate pair are one."""
 
 

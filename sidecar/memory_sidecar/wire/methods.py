@@ -10,7 +10,6 @@ from typing import Any, Final
 from ..exits import EX_CONFIG
 from ..observe import log
 from ..run.journal import JournalError
-from ..run.runs import list_runs
 from ..run.session import RunRefusedError
 from ..store.errors import OutcomeUnknownError, StoreError, UnavailableError, UnreadableError
 from ..tools.catalog import UnknownToolError
@@ -88,6 +87,8 @@ def list_tools(session: Session, call: Call, _lane: Lane) -> dict[str, Any]:
 
 
 def list_all_runs(session: Session, _call: Call, _lane: Lane) -> dict[str, Any]:
+    from ..run.runs import list_runs  # most harnesses never ask
+
     setting = session.service.setting
     return {"runs": [found._asdict() for found in list_runs(setting.journal_dir, setting.identity)]}
 

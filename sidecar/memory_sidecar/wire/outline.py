@@ -16,8 +16,8 @@ __all__ = ["MAX_ID", "Outline", "is_id"]
 MAX_ID: Final = 4096
 """Bytes of an id that is looked for in this way. Real ones have at most a few dozen."""
 
-_TEXT: Final = re.compile(rb'[^"\\]*')
-_REST: Final = re.compile(rb'[^"{}\[\]:,]*')
+_TEXT: Final = rb'[^"\\]*'
+_REST: Final = rb'[^"{}\[\]:,]*'
 _WANTED: Final = {b'"%s"' % name.encode(): name for name in ("id", "method", "result", "error")}
 _QUOTE, _BACKSLASH = b'"'[0], b"\\"[0]
 
@@ -76,7 +76,7 @@ class Outline:
             self._escaped = False
             self._keep(data[place : place + 1])
             return place + 1
-        found = _TEXT.match(data, place)
+        found = re.compile(_TEXT).match(data, place)
         stop = found.end() if found else place
         self._keep(data[place : stop + 1])
         if stop < len(data):
@@ -85,7 +85,7 @@ class Outline:
         return stop + 1
 
     def _read_rest(self, data: bytes, place: int) -> int:
-        found = _REST.match(data, place)
+        found = re.compile(_REST).match(data, place)
         stop = found.end() if found else place
         if self._depth == 0 and data[place:stop].strip():
             self._broken = True  # something before the object or behind it
