@@ -9,9 +9,15 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 
-const MAX_FRAME = 1024 * 1024;
 /** JSON-RPC over the pipes of `child`: requests out, answers matched by id, all of them failed when it ends. */
-function connect(child) {
+function connect(child, token) {
+  // There is no handshake: each request says the revision of MCP, and presents the ticket.
+  const always = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientCapabilities": {
+      extensions: { "memory-sidecar/harness": { ticket: token, default_run: false } },
+    },
+  };
   const waiting = new Map();
   let last = 0, ended;
   const end = (how) => {
@@ -29,17 +35,13 @@ function connect(child) {
     else waiting.get(id)?.resolve(result);
     waiting.delete(id);
   });
-  function request(method, params) {
-    const id = (last += 1);
-    const frame = JSON.stringify({ jsonrpc: "2.0", id, method, params });
-    // The answer to a longer one would not carry its id, so the wait would never end.
-    if (Buffer.byteLength(frame) > MAX_FRAME) throw new Error(`the request is longer than ${MAX_FRAME} bytes`);
+  const request = (method, { _meta, ...params } = {}) => new Promise((resolve, reject) => {
     if (ended) throw ended;
-    return new Promise((resolve, reject) => {
-      waiting.set(id, { resolve, reject });
-      child.stdin.write(`${frame}\n`);
-    });
-  }
+    const id = (last += 1);
+    const frame = { jsonrpc: "2.0", id, method, params: { ...params, _meta: { ...always, ..._meta } } };
+    waiting.set(id, { resolve, reject });
+    child.stdin.write(`${JSON.stringify(frame)}\n`);
+  });
   const close = () => {
     child.stdin.end(); // it suspends what is open, and ends
     setTimeout(() => child.kill("SIGKILL"), 20_000).unref();
@@ -48,33 +50,30 @@ function connect(child) {
   return { request, close };
 }
 
-async function launch([program, ...args]) {
+/** Launch the sidecar and open `run`, which is resumed if it exists. */
+async function launch([program, ...args], run) {
   const token = randomBytes(32).toString("base64url");
   const place = await mkdtemp(join(tmpdir(), "memory-sidecar-"));
   const env = { ...process.env, MEMORY_SIDECAR_TICKET: join(place, "ticket") };
   try {
     await writeFile(env.MEMORY_SIDECAR_TICKET, token, { mode: 0o600, flag: "wx" });
-    const memory = connect(spawn(program, args, { env, stdio: ["pipe", "pipe", "inherit"], detached: true }));
-    const capabilities = { extensions: { "memory-sidecar/harness": { ticket: token, default_run: false } } };
-    await memory.request("initialize", { protocolVersion: "2025-11-25", capabilities });
-    return memory;
+    const memory = connect(spawn(program, args, { env, stdio: ["pipe", "pipe", "inherit"], detached: true }), token);
+    return { ...memory, ...(await memory.request("memory-sidecar/run/open", { run })) };
   } finally {
     await rm(place, { recursive: true, force: true });
   }
 }
 
 const sidecar = (process.env.MEMORY_SIDECAR ?? "memory-sidecar").split(" ");
-const memory = await launch([...sidecar, "serve", "--store-dir", "state", "--default-identity", "plain-node"]);
+const command = [...sidecar, "serve", "--store-dir", "state", "--default-identity", "plain-node"];
+const { run, resumed, tools, request, close } = await launch(command, "first");
 try {
   // Give the model `tools` and, in its system prompt, `instructions`; hand its calls to `call`.
-  const { run, resumed, tools } = await memory.request("memory-sidecar/run/open", { run: "first" });
-  const call = async (name, args) => {
-    const params = { name, arguments: args, _meta: { "memory-sidecar/run": run } };
-    return (await memory.request("tools/call", params)).content[0].text;
-  };
+  const call = async (name, args) =>
+    (await request("tools/call", { name, arguments: args, _meta: { "memory-sidecar/run": run } })).content[0].text;
   console.log(resumed ? "Resumed," : "Started,", "with", tools.map((tool) => tool.name).join(", "));
   console.log(await call("memory_write", { key: "greeting", description: "How to greet", content: "Say hello." }));
   console.log(await call("memory_list", {}));
 } finally {
-  await memory.close(); // the run is suspended; the next launch resumes it
+  await close(); // the run is suspended; the next launch resumes it
 }
