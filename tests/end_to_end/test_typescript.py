@@ -20,9 +20,9 @@ Friday resumes, with authority over: layout
 Friday's index: - layout: Where things are
 Friday overwrites: {"written":true,"key":"layout"}
 Friday reads: It is in lib/parse.
-A stranger is refused: MCP error -32000: Connection closed
+A stranger is refused: Connection closed
   and the log says: memory-sidecar: memory-sidecar serve is started by an agent harness
-A stranger is refused: MCP error -32021: refused by the exposure policy
+A stranger is refused: refused by the exposure policy
 """
 
 
@@ -30,9 +30,10 @@ A stranger is refused: MCP error -32021: refused by the exposure policy
 TROUBLE = """\
 import { MemorySidecar } from "./dist/memory.js";
 
-const command = [...process.env.MEMORY_SIDECAR.split(" "), "serve", "--store-dir", "state"];
+const mode = process.argv[2];
+const command = [...process.env.MEMORY_SIDECAR.split(" "), "serve", "--store-dir", "state", "--identity", mode];
 const said = (promise) => promise.then((result) => result.content[0].text, (error) => error.message);
-const memory = await MemorySidecar.launch(command);
+const memory = await MemorySidecar.launch(command, mode);
 const [one, two] = await Promise.all([memory.open("one"), memory.open("two")]);
 const note = { key: "k", description: "d", content: "c" };
 const deep = JSON.parse("[".repeat(5000) + "]".repeat(5000));
@@ -53,10 +54,10 @@ process.kill(memory.pid, "SIGKILL");
 console.log((await Promise.all(pending)).join(" | "));
 console.log(await said(one.call("memory_list")));
 await memory.close();
-const again = await MemorySidecar.launch(command);
+const again = await MemorySidecar.launch(command, mode);
 console.log((await again.open("one", { resume: "require" })).scope.keys.k.length);
 await again.close();
-const full = await MemorySidecar.launch([...command, "--identity", "full"]);
+const full = await MemorySidecar.launch([...command, "--identity", "full"], mode);
 console.log(JSON.parse(await said((await full.open("full")).call("memory_list"))).memories.length);
 await full.close();
 await MemorySidecar.launch(["/nowhere/memory-sidecar"]).catch((error) => console.log(error.message));
@@ -70,13 +71,13 @@ TROUBLE_SAID = [
     "true",
     '{"written":true,"key":"k"}',
     '{"found":true,"key":"k","description":"d","content":"c"} {"found":true,"key":"k","description":"d","content":"c"}',
-    "MCP error -32001: the harness changed its mind",
-    "MCP error -32000: Connection closed | MCP error -32000: Connection closed",
+    "the harness changed its mind",
+    "Connection closed | Connection closed",
     "Not connected",
     "32",
     "1024",
     "spawn /nowhere/memory-sidecar ENOENT",
-    "MCP error 1000: cannot read the configuration none.yaml",
+    "cannot read the configuration none.yaml",
 ]
 
 
@@ -87,19 +88,21 @@ def test_typescript_harness(tmp_path: Path) -> None:
     copy = tmp_path / "typescript"
     shutil.copytree(EXAMPLE, copy, ignore=shutil.ignore_patterns("node_modules", "dist"))
     run(["npm", "ci", "--no-audit", "--no-fund"], copy)
-    output = run(["node", "dist/harness.js"], copy)
-    lines = output.splitlines()
-    assert all(line.startswith(expected) for line, expected in zip(lines, EXPECTED.splitlines(), strict=False)), output
-    assert len(lines) >= len(EXPECTED.splitlines())
-    assert "must not happen" not in output
+    for mode in ("pinned", "auto", "default"):
+        output = run(["node", "dist/harness.js", mode], copy)
+        lines = output.splitlines()
+        assert len(lines) >= len(EXPECTED.splitlines()), output
+        said = zip(lines, EXPECTED.splitlines(), strict=False)
+        assert all(line.startswith(expected) for line, expected in said), output
+        assert "must not happen" not in output
     (copy / "trouble.mjs").write_text(TROUBLE)
     notes = copy / "state" / "memory" / "full"
     notes.mkdir(parents=True)
     for number in range(1024):  # the longest list there can be
         (notes / f"k{number}.md").write_text("---\ndescription: " + "\U0001f600" * 500 + "\n---\n\n")
-    lines = run(["node", "trouble.mjs"], copy).splitlines()
-    assert len(lines) == len(TROUBLE_SAID), lines
-    assert all(line.startswith(said) for line, said in zip(lines, TROUBLE_SAID, strict=True)), lines
+    for mode in ("pinned", "default"):
+        lines = run(["node", "trouble.mjs", mode], copy).splitlines()
+        assert [line[: len(told)] for line, told in zip(lines, TROUBLE_SAID, strict=True)] == TROUBLE_SAID
 
 
 def test_the_lock_file_names_no_registry() -> None:

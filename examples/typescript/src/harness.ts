@@ -1,9 +1,10 @@
 // A harness at work: it launches a memory, its model writes, the run is suspended, resumed, and completed. Then the
 // same command is started as any MCP client would start it, and refuses.
 //
-//   npm ci && node dist/harness.js
+//   npm ci && node dist/harness.js [pinned|auto|default]
 //
-// `memory-sidecar` must be on the PATH; MEMORY_SIDECAR names another command.
+// The word is how a revision of MCP is agreed on. `memory-sidecar` must be on the PATH; MEMORY_SIDECAR names another
+// command.
 
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -11,10 +12,10 @@ import { join } from "node:path";
 import type { Readable } from "node:stream";
 import { text } from "node:stream/consumers";
 
-import { Client } from "@modelcontextprotocol/sdk/client/index.js";
-import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
+import { Client } from "@modelcontextprotocol/client";
+import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 
-import { MemorySidecar } from "./memory.js";
+import { MemorySidecar, type Mode } from "./memory.js";
 
 const CONFIG = `\
 identity: typescript-harness
@@ -25,8 +26,8 @@ harness:
       require_read_before_update: true
 `;
 
-async function monday(command: string[]): Promise<void> {
-  const memory = await MemorySidecar.launch(command);
+async function monday(command: string[], mode: Mode): Promise<void> {
+  const memory = await MemorySidecar.launch(command, mode);
   try {
     const run = await memory.open("research");
     console.log("Monday's tools:", run.tools.map((tool) => tool.name).join(", "));
@@ -40,8 +41,8 @@ async function monday(command: string[]): Promise<void> {
   }
 }
 
-async function friday(command: string[]): Promise<void> {
-  const memory = await MemorySidecar.launch(command);
+async function friday(command: string[], mode: Mode): Promise<void> {
+  const memory = await MemorySidecar.launch(command, mode);
   try {
     const run = await memory.open("research", { resume: "require" });
     console.log("Friday resumes, with authority over:", Object.keys(run.scope.keys).join(", "));
@@ -75,14 +76,15 @@ async function stranger(command: string[], environment: Record<string, string>):
   }
 }
 
+const mode = (process.argv[2] ?? "pinned") as Mode;
 const place = await mkdtemp(join(tmpdir(), "memory-"));
 try {
   const config = join(place, "memory.yaml");
   await writeFile(config, CONFIG);
   const sidecar = (process.env["MEMORY_SIDECAR"] ?? "memory-sidecar").split(" ");
   const command = [...sidecar, "serve", "--config", config, "--store-dir", place];
-  await monday(command);
-  await friday(command);
+  await monday(command, mode);
+  await friday(command, mode);
   await stranger(command, {});
   await stranger(command, { MEMORY_SIDECAR_TICKET: join(place, "made-up") });
 } finally {

@@ -1,30 +1,42 @@
 // Memory for a harness in TypeScript: launch the sidecar with a ticket, open runs, hand the model's calls over.
 //
-// docs/protocol.md tells what goes over the pipe. The official MCP SDK speaks most of it; the four lifecycle methods
-// are requests of this product's own.
+// docs/protocol.md tells what goes over the pipe. The official MCP client speaks most of it, in either era of MCP; the
+// four lifecycle methods are requests of this product's own.
 
 import { randomBytes } from "node:crypto";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-import { Client } from "@modelcontextprotocol/sdk/client/index.js";
-import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
-import type { CallToolResult, JSONRPCMessage, Tool } from "@modelcontextprotocol/sdk/types.js";
+import { Client, ProtocolError } from "@modelcontextprotocol/client";
+import type { CallToolResult, ClientOptions, Tool } from "@modelcontextprotocol/client";
+import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import * as z from "zod";
 
-/** Bytes in a frame, newline not counted, that the sidecar reads. */
-const MAX_FRAME = 1024 * 1024;
-/** Bytes in an answer: the list of a full memory may need 13 MiB, and the SDK takes 10 unless it is told. */
+/** Bytes in an answer: the list of a full memory may need 13 MiB, and the client takes 10 unless it is told. */
 const MAX_ANSWER = 16 * 1024 * 1024;
-const TOO_LARGE =
-  "The arguments are larger than a call may be. Nothing was changed. A content has at most 65536 bytes: shorten it, " +
-  "or split it over several keys.";
-/** JSON-RPC's code for what the sidecar could not read: JSON.parse takes deeper lists and longer numbers than it does. */
-const PARSE_ERROR = -32700;
-const UNREADABLE =
-  "The arguments hold lists and objects nested too deeply, or too large a number. Nothing was changed. Call the tool with " +
-  "the arguments that it takes, texts above all.";
+/** What the sidecar answers to arguments that it could not read. The model can mend them. */
+const UNREAD: Record<number, string> = {
+  [-32600]:
+    "The arguments are larger than a call may be. Nothing was changed. A content has at most 65536 bytes: shorten it, " +
+    "or split it over several keys.",
+  [-32700]:
+    "The arguments hold lists and objects nested too deeply, or too large a number. Nothing was changed. Call the tool " +
+    "with the arguments that it takes, texts above all.",
+};
+
+/**
+ * How the client and the sidecar agree on a revision of MCP. `pinned` speaks 2026-07-28 or nothing; `auto` the newest
+ * that both know; `default` is the client's own default, the handshake of the revisions before. The first two look
+ * what the sidecar speaks in a short-lived second process that gets the same ticket, so they start a little later.
+ */
+export type Mode = "pinned" | "auto" | "default";
+
+const NEGOTIATION: Record<Mode, ClientOptions["versionNegotiation"]> = {
+  pinned: { mode: { pin: "2026-07-28" } },
+  auto: { mode: "auto" },
+  default: undefined,
+};
 
 const Scope = z.object({ store: z.string(), keys: z.record(z.string(), z.string()) });
 const Ended = z.object({ run: z.string(), scope: Scope });
@@ -36,6 +48,8 @@ const Opened = Ended.extend({
   backend: z.object({ name: z.string(), location: z.string() }),
 });
 
+const Runs = z.object({ runs: z.array(z.unknown()) });
+
 export type Scope = z.infer<typeof Scope>;
 export type Ending = "completed" | "error" | "budget" | "max_iterations";
 
@@ -44,19 +58,6 @@ export interface OpenOptions {
   resume?: "auto" | "require" | "never";
   /** The scope that an earlier run of this id returned, if the harness keeps it itself. */
   scope?: Scope;
-}
-
-/** The request is larger than the wire takes; it was not sent. */
-export class FrameTooLargeError extends Error {}
-
-/** The sidecar does not read a longer frame, hence cannot answer it under its id: the wait would never end. */
-class Transport extends StdioClientTransport {
-  override async send(message: JSONRPCMessage): Promise<void> {
-    if (Buffer.byteLength(JSON.stringify(message)) > MAX_FRAME) {
-      throw new FrameTooLargeError(`the request is longer than ${MAX_FRAME} bytes; send less at a time`);
-    }
-    await super.send(message);
-  }
 }
 
 /** An open run: what to tell the model (`tools`, `instructions`), and where to send its calls. */
@@ -90,18 +91,19 @@ export class Run {
   /**
    * Serve a tool call by the model; aborting `signal` cancels it. Calls of one run are served in order.
    *
-   * It rejects with the SDK's McpError: -32602 if there is no such tool or the run has ended, "Connection closed" if the
-   * sidecar died. What that had acknowledged is saved; launch another and open the run again.
+   * It rejects with a ProtocolError of code -32602 if there is no such tool or the run has ended, with "Connection
+   * closed" if the sidecar died. What that had acknowledged is saved; launch another and open the run again.
    */
   async call(name: string, args: Record<string, unknown> = {}, signal?: AbortSignal): Promise<CallToolResult> {
     const params = { name, arguments: args, _meta: { "memory-sidecar/run": this.id } };
     try {
-      return (await this.client.callTool(params, undefined, signal && { signal })) as CallToolResult;
+      return await this.client.callTool(params, signal && { signal });
     } catch (error) {
-      // The SDK itself gives up on the deepest, with a RangeError.
-      const unreadable = error instanceof RangeError || (error as { code?: unknown }).code === PARSE_ERROR;
-      if (!unreadable && !(error instanceof FrameTooLargeError)) throw error;
-      return { content: [{ type: "text", text: unreadable ? UNREADABLE : TOO_LARGE }], isError: true }; // the model can mend it
+      // JSON.stringify gives up on what is nested most deeply, with a RangeError.
+      const code = error instanceof RangeError ? -32700 : error instanceof ProtocolError ? error.code : 0;
+      const text = UNREAD[code];
+      if (text === undefined) throw error;
+      return { content: [{ type: "text", text }], isError: true };
     }
   }
 
@@ -126,7 +128,7 @@ export class MemorySidecar {
   ) {}
 
   /** Start `command`, which is `memory-sidecar serve` and its options, as a subprocess. */
-  static async launch(command: string[]): Promise<MemorySidecar> {
+  static async launch(command: string[], mode: Mode = "pinned"): Promise<MemorySidecar> {
     const token = randomBytes(32).toString("base64url");
     const place = await mkdtemp(join(tmpdir(), "memory-sidecar-"));
     const ticket = join(place, "ticket");
@@ -134,12 +136,18 @@ export class MemorySidecar {
       await writeFile(ticket, token, { mode: 0o600, flag: "wx" });
       const client = new Client(
         { name: "typescript-harness", version: "1.0.0" },
-        { capabilities: { experimental: { "memory-sidecar/harness": { ticket: token } } } },
+        {
+          capabilities: { extensions: { "memory-sidecar/harness": { ticket: token, default_run: false } } },
+          ...(mode === "default" ? {} : { versionNegotiation: NEGOTIATION[mode] }),
+        },
       );
       const environment = { ...process.env, MEMORY_SIDECAR_TICKET: ticket } as Record<string, string>;
       const [program = "memory-sidecar", ...args] = command;
-      const transport = new Transport({ command: program, args, env: environment, maxBufferSize: MAX_ANSWER });
+      const transport = new StdioClientTransport({ command: program, args, env: environment, maxBufferSize: MAX_ANSWER });
       await client.connect(transport);
+      // A client that probes in another process is connected before this one has read its ticket; an answer of its own
+      // shows that it has, and tells what keeps it from starting.
+      await client.request({ method: "memory-sidecar/run/list" }, Runs);
       return new MemorySidecar(client, transport.pid);
     } finally {
       await rm(place, { recursive: true, force: true });
