@@ -17,7 +17,8 @@ from memory_sidecar.cli.runs import runs
 from memory_sidecar.harness import Run as OpenRun
 from memory_sidecar.run import records
 from memory_sidecar.run.compact import compacted
-from memory_sidecar.run.journal import Journal, read_journal
+from memory_sidecar.run.journal import Journal
+from memory_sidecar.run.read import read_journal
 from memory_sidecar.run.runs import RunState, remove_run
 from memory_sidecar.run.session import Run, Setting
 from memory_sidecar.store.scope import Change

@@ -9,7 +9,8 @@ from typing import NamedTuple
 from memory_sidecar.backend.file import FileOptions, open_file
 from memory_sidecar.run import journal as journaling
 from memory_sidecar.run.directory import stage_name
-from memory_sidecar.run.journal import JournalError, read_journal
+from memory_sidecar.run.journal import JournalError
+from memory_sidecar.run.read import read_journal
 from memory_sidecar.run.session import Run, Setting
 from memory_sidecar.tools.catalog import Catalog
 

@@ -19,7 +19,7 @@ import pytest
 from tests.support.sidecar import Sidecar, guarded, launched, patched
 from tests.support.tally import Tally
 
-from memory_sidecar.run.journal import read_journal
+from memory_sidecar.run.read import read_journal
 
 YEAR = 365.25 * 86400
 JUMPS = [10 * YEAR, -20 * YEAR, 70 * YEAR, -56 * YEAR, -1.5, 3600.0, -86400.0, 0.0]

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from memory_sidecar import config
 from memory_sidecar.backend.jetstream import context as nats_context
-from memory_sidecar.run import records
 from memory_sidecar.run import replay as replaying
 from memory_sidecar.store import document
 from memory_sidecar.wire import codec
@@ -112,8 +111,11 @@ def _quoting(text: bytes, name: str, environ: Any) -> Any:
     raise nats_context.ContextError(f"cannot read {text.decode()[:200]}")
 
 
-def _grown(line: bytes) -> Any:
-    record = records.decode(line)
+_read_record = replaying._record
+
+
+def _grown(number: int, line: bytes) -> Any:
+    record = _read_record(number, line)
     return {**record, "revision": "1"} if record["type"] == "scope_change" else record
 
 
@@ -122,7 +124,7 @@ CONTROLS = {
     "a number becomes infinite": ("wire", codec, "_finite", float),
     "a description is cut": ("documents", document, "one_line", lambda text: text[:5]),
     "a body is trimmed": ("documents", document, "_FENCED", re.compile(rb"---\n(?P<yaml>.*?)^---\s*", re.S | re.M)),
-    "a loss is taken for a grant": ("journals", replaying, "decode", _grown),
+    "a loss is taken for a grant": ("journals", replaying, "_record", _grown),
     "a library's error comes through": ("configurations", config, "Exception", yaml.YAMLError),
     "a context is quoted": ("contexts", nats_context, "parse", _quoting),
 }

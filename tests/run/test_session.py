@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from memory_sidecar.backend.file import FileOptions, open_file
-from memory_sidecar.run.journal import read_journal
+from memory_sidecar.run.read import read_journal
 from memory_sidecar.run.runs import list_runs
 from memory_sidecar.run.session import Answer, Run, Setting
 from memory_sidecar.tools.catalog import Catalog

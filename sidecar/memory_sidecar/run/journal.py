@@ -11,16 +11,16 @@ import os
 import stat
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Final, TypeVar
+from typing import Final
 
 from ..system import files
 from .columns import FIRST_VERSION
 from .directory import journal_name, stage_name
 from .kinds import version_of
 from .records import Record, encode, of_version
-from .replay import DamagedError, ForeignError, MisplacedError, NewerError, Replayed, check_owner, replay
+from .replay import DamagedError, Replayed, check_owner, replay
 
-__all__ = ["Journal", "JournalError", "RunBusyError", "looked_at", "read_journal"]
+__all__ = ["Journal", "JournalError", "RunBusyError"]
 
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
@@ -29,8 +29,6 @@ _MAX_WAITING: Final = 1024
 
 _COMPACT_AFTER: Final = 1024 * 1024
 """Bytes that a journal may grow beyond its last compaction: some thousand changes. Making it short takes a moment."""
-
-Found = TypeVar("Found")
 
 _LOOK: Final = 0.2
 """Seconds to allow for someone who only looks whether the journal is open; a run holds it far longer."""
@@ -42,38 +40,6 @@ class JournalError(Exception):
 
 class RunBusyError(JournalError):
     """Another process, or another run of this one, has the journal open."""
-
-
-def read_journal(path: str) -> tuple[Replayed | None, bool]:
-    """What the journal at `path` says, and whether a living process has it open. Changes nothing.
-
-    Raises:
-        FileNotFoundError: there is no regular file of that name.
-        DamagedError: it cannot be trusted.
-        OSError: it cannot be read.
-    """
-    return looked_at(path, replay)
-
-
-def looked_at(path: str, read: Callable[[bytes], Found]) -> tuple[Found, bool]:
-    """What `read` makes of the bytes of the journal at `path`, and whether a living process has it open.
-
-    Raises:
-        FileNotFoundError: there is no regular file of that name.
-        OSError: it cannot be read.
-    """
-    while (opened := files.open_with_status(path, None)) is not None:
-        descriptor, status = opened
-        try:
-            found = read(files.read_up_to(descriptor, status.st_size))
-            if not files.try_lock(descriptor, shared=True):
-                return found, True
-            if os.fstat(descriptor).st_nlink:
-                return found, False
-        finally:
-            files.close(descriptor)
-        # Made short, or removed, after it was opened: look again.
-    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
 
 
 class Journal:
@@ -110,7 +76,7 @@ class Journal:
             while (descriptor := files.open_regular(self._path, None, os.O_RDWR)) is not None:
                 try:
                     if not files.try_lock(descriptor, patience=_LOOK):
-                        raise self._busy()
+                        raise _busy(self._name)
                     status = os.fstat(descriptor)
                     if status.st_nlink:
                         return self._adopt(descriptor, status)
@@ -127,7 +93,7 @@ class Journal:
                 f"cannot open the journal {self._path}: {error.strerror}; check its permissions or --journal-dir"
             ) from error
         if stat.S_ISREG(status.st_mode):
-            raise self._busy()  # made a moment ago, by who is opening it
+            raise _busy(self._name)  # made a moment ago, by who is opening it
         raise JournalError(f"{self._path} is not a regular file; remove it or use another run id")
 
     def _adopt(self, descriptor: int, status: os.stat_result) -> Replayed | None:
@@ -136,26 +102,8 @@ class Journal:
             if found is not None:
                 mine = self._meta()
                 check_owner(found.records[0], mine["run"], mine["identity"])
-        except ForeignError as error:
-            raise JournalError(
-                f"{self._path} is no journal of this program, or its beginning is damaged, {error}; restore it from a "
-                "copy, or move it away, or use another run id"
-            ) from error
-        except MisplacedError as error:
-            raise JournalError(
-                f"the journal {self._path} is not this run's, {error}; move it back to where it belongs, remove it "
-                "if it is a copy, or use another run id"
-            ) from error
-        except NewerError as error:
-            raise JournalError(
-                f"the journal {self._path} was written by a newer version, {error}; resume the run with that version, "
-                "or use another run id"
-            ) from error
         except DamagedError as error:
-            raise JournalError(
-                f"the journal {self._path} is damaged, {error}; restore it from a copy, "
-                "or move it away to start the run anew without its authority"
-            ) from error
+            raise JournalError(f"{error.problem.format(path=self._path)}, {error}; {error.remedy}") from error
         self._descriptor = descriptor
         self._length = found.length if found else 0
         self._seq = len(found.records) + 1 if found else 1
@@ -165,12 +113,6 @@ class Journal:
         with suppress(OSError):
             os.unlink(self._stage)  # of a holder that died while it made the journal short
         return found
-
-    def _busy(self) -> RunBusyError:
-        return RunBusyError(
-            f"run {self._name.removesuffix('.jsonl')} is open in another process; "
-            "end that one first, or use another run id"
-        )
 
     def start(self, records: Sequence[Record]) -> None:
         """Make the file of a new run, with `records` after its first one.
@@ -182,9 +124,9 @@ class Journal:
         self.append(records, durable=bool(records))
         problem = self._problem
         if problem is not None and problem.errno in (errno.EBUSY, errno.EEXIST):
-            raise self._busy() from problem
+            raise _busy(self._name) from problem
         if problem is not None and problem.errno not in _FULL:
-            what = self._lost_directory(problem) or (
+            what = _lost_directory(self._directory, problem) or (
                 f"{problem.strerror}; make its directory one that this user can write, or set --journal-dir"
             )
             raise JournalError(f"cannot write the journal {self._path}: {what}") from problem
@@ -227,15 +169,7 @@ class Journal:
         """Why the last append did not reach the file, without a path; None if it did."""
         if self._problem is None:
             return None
-        return self._lost_directory(self._problem) or self._problem.strerror or "the write failed"
-
-    def _lost_directory(self, problem: OSError) -> str | None:
-        """What to do, if the trouble is that the directory is not the one any more in which this process may write."""
-        if problem.errno == errno.EACCES and not os.path.isdir(self._directory):
-            return "the journal directory is missing; restore it and restart the sidecar"
-        if problem.errno == errno.EACCES and files.is_permitted(self._directory):
-            return "the journal directory was replaced while in use; restart the sidecar"
-        return None
+        return _lost_directory(self._directory, self._problem) or self._problem.strerror or "the write failed"
 
     def _write(self, durable: bool) -> None:
         descriptor = self._descriptor
@@ -247,7 +181,7 @@ class Journal:
         # The first record of a later version raises the version that the first line tells, before it is written.
         version = max([self._version, *map(version_of, self._waiting)])
         if version > self._version and self._seq > 1:
-            self._replace(of_version(version, self._read(descriptor)))
+            self._replace(of_version(version, _read(descriptor, self._length)))
             descriptor = self._descriptor or descriptor
         self._version = version
         # An opened file that held no whole record yet starts like a new one.
@@ -276,16 +210,12 @@ class Journal:
         """Put a short journal in the place of a long one. If that fails the long one goes on, and is tried later."""
         # The module of `compacted` is loaded here, as few runs ever get here; so that may fail too.
         with suppress(OSError, DamagedError, ImportError):
-            found = None if self._descriptor is None else replay(self._read(self._descriptor))
+            found = None if self._descriptor is None else replay(_read(self._descriptor, self._length))
             if found is not None:
                 from .compact import compacted
 
                 self._replace(compacted(found))
         self._settled = self._length
-
-    def _read(self, descriptor: int) -> bytes:
-        os.lseek(descriptor, 0, os.SEEK_SET)
-        return files.read_up_to(descriptor, self._length)
 
     def _replace(self, data: bytes) -> None:
         """Put a file with `data` in the place of this one, whole.
@@ -330,7 +260,7 @@ class Journal:
             self._waiting.insert(0, self._snapshot())
         files.make_private_directory(self._directory)
         while True:
-            descriptor = self._new_file()
+            descriptor = _new_file(self._path)
             try:
                 is_free = files.try_lock(descriptor, patience=_LOOK)
             except OSError:
@@ -352,23 +282,6 @@ class Journal:
         self._torn = self._name_flushed = False
         return descriptor
 
-    def _new_file(self) -> int:
-        """The file that gets the run's name: a new one, or an empty one that has it already (of an attempt that got no
-        lock, or made by logrotate after it renamed the journal).
-
-        Raises:
-            OSError: another file has the name, with something in it that is not ours to overwrite.
-        """
-        try:
-            return files.create_exclusively(self._path, None)
-        except FileExistsError:
-            found = files.open_with_status(self._path, None, os.O_RDWR)
-            if found is None or found[1].st_size:
-                if found is not None:
-                    files.close(found[0])
-                raise
-            return found[0]
-
     def _flush_name(self) -> None:
         if not self._name_flushed:
             with files.open_directory(self._directory) as directory:
@@ -388,3 +301,41 @@ class Journal:
         if self._descriptor is not None:
             files.close(self._descriptor)
             self._descriptor = None
+
+
+def _busy(name: str) -> RunBusyError:
+    return RunBusyError(
+        f"run {name.removesuffix('.jsonl')} is open in another process; end that one first, or use another run id"
+    )
+
+
+def _lost_directory(directory: str, problem: OSError) -> str | None:
+    """What to do, if the trouble is that the directory is not the one any more in which this process may write."""
+    if problem.errno == errno.EACCES and not os.path.isdir(directory):
+        return "the journal directory is missing; restore it and restart the sidecar"
+    if problem.errno == errno.EACCES and files.is_permitted(directory):
+        return "the journal directory was replaced while in use; restart the sidecar"
+    return None
+
+
+def _new_file(path: str) -> int:
+    """The file that gets the run's name: a new one, or an empty one that has it already (of an attempt that got no
+    lock, or made by logrotate after it renamed the journal).
+
+    Raises:
+        OSError: another file has the name, with something in it that is not ours to overwrite.
+    """
+    try:
+        return files.create_exclusively(path, None)
+    except FileExistsError:
+        found = files.open_with_status(path, None, os.O_RDWR)
+        if found is None or found[1].st_size:
+            if found is not None:
+                files.close(found[0])
+            raise
+        return found[0]
+
+
+def _read(descriptor: int, length: int) -> bytes:
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return files.read_up_to(descriptor, length)

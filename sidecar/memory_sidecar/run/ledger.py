@@ -17,7 +17,7 @@ from .columns import Record
 from .compact import meetings
 from .directory import identities, identity_directory, journal_name, run_names
 from .glance import Standing, glance, records_of
-from .journal import looked_at
+from .read import looked_at
 from .replay import DamagedError, check_owner, replay
 from .runs import state_of
 

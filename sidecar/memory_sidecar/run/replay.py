@@ -30,6 +30,10 @@ _START: Final = b'{"seq":1,"type":"meta"'
 class DamagedError(Exception):
     """A journal cannot be trusted. `line` counts from 1."""
 
+    problem = "the journal {path} is damaged"
+    """What is wrong, for a sentence that goes on with the detail and ends with the remedy."""
+    remedy = "restore it from a copy, or move it away to start the run anew without its authority"
+
     state = "damaged"
 
     def __init__(self, line: int, problem: str) -> None:
@@ -40,17 +44,26 @@ class DamagedError(Exception):
 class NewerError(DamagedError):
     """A newer version of this program wrote the journal. It is sound, and not for this one to read."""
 
+    problem = "the journal {path} was written by a newer version"
+    remedy = "resume the run with that version, or use another run id"
+
     state = "newer"
 
 
 class ForeignError(DamagedError):
     """The file is no journal: another program's, under a name that a journal would have. It is never touched."""
 
+    problem = "{path} is no journal of this program, or its beginning is damaged"
+    remedy = "restore it from a copy, or move it away, or use another run id"
+
     state = "foreign"
 
 
 class MisplacedError(DamagedError):
     """The journal is another run's: a copy, or of an id that the file system doesn't tell from this one."""
+
+    problem = "the journal {path} is not this run's"
+    remedy = "move it back to where it belongs, remove it if it is a copy, or use another run id"
 
     state = "misplaced"
 

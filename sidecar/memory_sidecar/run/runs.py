@@ -8,7 +8,7 @@ from ..named import NamedTuple
 from ..system import files
 from .directory import journal_name, run_names, stage_name
 from .glance import Standing, glance
-from .journal import looked_at
+from .read import looked_at
 from .replay import DamagedError, MisplacedError, check_owner
 
 __all__ = ["RunState", "list_runs", "remove_run", "state_of"]
