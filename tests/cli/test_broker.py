@@ -151,6 +151,59 @@ def test_doctor_tells_what_a_bucket_can_lose(
     assert command.format(bucket=name) in notes[0]["mend"]
 
 
+@pytest.mark.parametrize(
+    ("used", "state", "says"),
+    [(9, "note", "soon new notes will be refused"), (10, "wrong", "so new notes are refused")],
+)
+def test_doctor_tells_that_a_bucket_is_full_or_soon_will_be(
+    cli: Cli, bucket: tuple[str, ...], broker: Broker, tmp_path: Path, used: int, state: str, says: str
+) -> None:
+    async def make() -> str:
+        async with connected(broker.url) as nc:
+            name = await add_bucket(nc, max_msgs=10)
+            for number in range(used):
+                await put(nc, name, f"bot.k{number}", b"x")
+            return name
+
+    name = asyncio.run(make())
+    done = cli("doctor", "--json", *configured(tmp_path, "local", name))
+    assert done.status == (1 if state == "wrong" else 0)
+    told = [check for check in json.loads(done.out)["checks"] if says in check["found"]]
+    assert [check["state"] for check in told] == [state]
+    assert f"stream edit KV_{name} --max-msgs=20" in told[0]["mend"]
+
+
+def test_doctor_names_the_command_that_removes_marks_of_deletions(
+    cli: Cli, bucket: tuple[str, ...], broker: Broker, tmp_path: Path
+) -> None:
+    async def make() -> str:
+        async with connected(broker.url) as nc:
+            name = await add_bucket(nc)
+            for number in range(1024):
+                await nc.publish(f"$KV.{name}.bot.k{number}", b"", headers={"KV-Operation": "DEL"})
+            await put(nc, name, "bot.last", b"x")
+            return name
+
+    name = asyncio.run(make())
+    told = json.loads(cli("doctor", "--json", *configured(tmp_path, "local", name)).out)["checks"]
+    marks = [check for check in told if "1024 marks of deletions" in check["found"]]
+    assert [check["mend"] for check in marks] == [f"remove them: nats kv compact {name}"]
+
+
+def test_quarantine_works_on_a_full_bucket(cli: Cli, bucket: tuple[str, ...], broker: Broker, tmp_path: Path) -> None:
+    async def make() -> str:
+        async with connected(broker.url) as nc:
+            name = await add_bucket(nc, max_msgs=2, max_msgs_per_subject=3)
+            await put(nc, name, "bot.poison", b"x")
+            await put(nc, name, "bot.other", b"x")
+            return name
+
+    options = configured(tmp_path, "local", asyncio.run(make()))
+    done = cli("quarantine", "poison", *options)
+    assert (done.status, done.err) == (0, "")
+    assert [line.split()[0] for line in cli("list", *options).out.splitlines()[1:]] == ["other"]
+
+
 def test_missing_permission_is_named_to_the_operator(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     publish = ["$JS.API.STREAM.INFO.KV_b", "$JS.API.STREAM.MSG.GET.KV_b"]
     users = [

@@ -204,7 +204,8 @@ def _check_file(config: Config, identity: str, base: str | None) -> tuple[dict[s
 def _check_jetstream(config: Config, identity: str, _base: str | None) -> tuple[dict[str, Any], list[str]]:
     import asyncio
 
-    from .jetstream.bucket import JetStreamOptions, inspect_jetstream
+    from .jetstream.bucket import JetStreamOptions
+    from .jetstream.inspection import inspect_jetstream
 
     options = decode_options(JetStreamOptions, config.memory.options, "harness.memory.options")
     return asyncio.run(inspect_jetstream(options, identity=identity, context=config.nats_context))

@@ -97,6 +97,7 @@ async def test_missing_bucket_is_refused_with_the_command_that_makes_it(nc: Clie
         ({"retention": "workqueue"}, "removes values"),
         ({"subjects": ["elsewhere.>"]}, "only has the name"),
         ({"no_ack": True}, "confirms no writes"),
+        ({"persist_mode": "async"}, "persist_mode: async"),
         ({"allow_msg_counter": True, "discard": "old"}, "holds counters"),
     ],
 )

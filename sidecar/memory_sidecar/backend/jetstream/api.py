@@ -9,7 +9,7 @@ either means for an operation is the store's business.
 import asyncio
 import base64
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from ...named import NamedTuple
@@ -100,6 +100,11 @@ class StreamInfo(NamedTuple):
     subject_count: int
     replicas: int
     subjects: frozenset[str]
+    messages: int = 0
+    stored_bytes: int = 0
+    """What the messages take, as the bucket's `max_bytes` counts it."""
+    peers: Sequence[Mapping[str, Any]] = ()
+    """The other replicas, as the leader sees them: `name`, `current`, `offline`, `active`, `lag`."""
 
 
 class Api:
@@ -147,6 +152,9 @@ class Api:
             subject_count=int(state.get("num_subjects") or 0),
             replicas=int(answer["config"].get("num_replicas") or 1),
             subjects=frozenset(found),
+            messages=int(state.get("messages") or 0),
+            stored_bytes=int(state.get("bytes") or 0),
+            peers=tuple((answer.get("cluster") or {}).get("replicas") or ()),
         )
 
     async def last(self, stream: str, subject: str, timeout: float) -> Message | None:
@@ -182,6 +190,11 @@ class Api:
             # Somebody else's subscriber answered; whether the stream took it is unknown.
             raise NoAnswerError("not an acknowledgement", sent=True)
         return int(answer["seq"])
+
+    async def purge(self, stream: str, subject: str, before: int, timeout: float) -> int:
+        """Remove the messages of `subject` whose sequence is below `before`; how many those were."""
+        answer = await self.call(f"STREAM.PURGE.{stream}", {"filter": subject, "seq": before}, timeout)
+        return int(answer.get("purged") or 0)
 
     async def call(self, subject: str, body: Mapping[str, Any], timeout: float) -> dict[str, Any]:
         """The answer to one request of the API; `subject` without the prefix."""

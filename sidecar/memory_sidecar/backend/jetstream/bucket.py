@@ -9,7 +9,7 @@ import asyncio
 import hashlib
 import json
 import re
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from ...named import NamedTuple
@@ -17,18 +17,20 @@ from ...store.rules import is_key
 from ..opened import BackendError
 from . import connect as nats_connect
 from . import context as nats_context
-from .api import ATTEMPT_SECONDS, NO_STREAM, Api, NoAnswerError, RefusedError, StreamInfo, is_temporary
+from .api import NO_STREAM, Api, NoAnswerError, RefusedError, StreamInfo, is_temporary
 from .notes import Notes
-from .settings import add_command, refusals, risks
-from .waiting import not_permitted
+from .refused import not_permitted
+from .settings import add_command, refusals
+from .watched import Settings
 
 if TYPE_CHECKING:
     from nats.aio.client import Client
 
 __all__ = [
+    "UNREACHABLE",
     "JetStreamOptions",
     "bind",
-    "inspect_jetstream",
+    "bind_info",
     "nesting",
     "open_jetstream",
     "resolve_prefix",
@@ -126,10 +128,14 @@ async def bind(
     prefix = resolve_prefix(options, identity)
     bucket = options.bucket
     api = Api(nc, domain=domain, api_prefix=api_prefix)
-    info = await _bind_info(api, bucket, context_name)
-    for refusal in refusals(bucket, info.config, context_name):
-        raise BackendError(refusal)
-    notes = Notes(api, bucket, prefix, created=info.created)
+    info = await bind_info(api, bucket, context_name)
+
+    def judge(config: Mapping[str, Any]) -> list[str]:
+        return refusals(bucket, config, context_name)
+
+    for refused in judge(info.config):
+        raise BackendError(refused)
+    notes = Notes(api, bucket, prefix, created=info.created, settings=Settings(bucket, judge), context=context_name)
     identifying = json.dumps([bucket, prefix, info.created]).encode()
     fingerprint = "jetstream:" + hashlib.blake2b(identifying, digest_size=16).hexdigest()
     return Bound(notes, not options.no_require_read_before_update, fingerprint)
@@ -181,7 +187,12 @@ async def open_jetstream(
     return Connected(bound, close, nats_connect.ports(loaded, nc))
 
 
-async def _bind_info(api: Api, bucket: str, context_name: str | None) -> StreamInfo:
+async def bind_info(api: Api, bucket: str, context_name: str | None) -> StreamInfo:
+    """The bucket's settings and state, asked for until the time of a start is over.
+
+    Raises:
+        BackendError: there is no such bucket, or no answer; the text holds the remedy.
+    """
     deadline = asyncio.get_running_loop().time() + BIND_SECONDS
     absent = 0
     while True:
@@ -202,9 +213,9 @@ async def _bind_info(api: Api, bucket: str, context_name: str | None) -> StreamI
                     "or check jetstream_domain and jetstream_api_prefix in the NATS context"
                 ) from error
             if left < 1.0:
-                raise BackendError(_UNREACHABLE) from error
+                raise BackendError(UNREACHABLE) from error
         except TimeoutError as error:
-            raise BackendError(_UNREACHABLE) from error
+            raise BackendError(UNREACHABLE) from error
         await asyncio.sleep(0.25)
 
 
@@ -213,7 +224,7 @@ ABSENT: Final = 8
 
 _JETSTREAM_OFF: Final = frozenset({10039, 10076})
 
-_UNREACHABLE: Final = (
+UNREACHABLE: Final = (
     f"the NATS broker did not answer within {BIND_SECONDS:.0f} seconds; check that it runs, that the NATS context "
     "points to it and that its permissions allow the JetStream API"
 )
@@ -230,45 +241,3 @@ def _bind_refusal(error: RefusedError, bucket: str, context_name: str | None) ->
             "account that has it"
         )
     return f'the KV bucket "{bucket}" cannot be used: {error}; check the state of JetStream on the server'
-
-
-async def inspect_jetstream(
-    options: JetStreamOptions, *, identity: str, context: str | None
-) -> tuple[dict[str, Any], list[str]]:
-    """Bind as a run would, and tell the bucket's state and all that would be refused. Changes nothing.
-
-    Raises:
-        BackendError: there is no connection or no such bucket; the text holds the remedy.
-    """
-    prefix = resolve_prefix(options, identity)
-    try:
-        loaded = nats_context.load(context)
-        nc = await nats_connect.connect(loaded, locked=True)
-    except nats_context.ContextError as error:
-        raise BackendError(error.problem, error.remedy) from error
-    try:
-        api = Api(nc, domain=loaded.jetstream_domain or None, api_prefix=loaded.jetstream_api_prefix or None)
-        info = await _bind_info(api, options.bucket, loaded.name)
-        root = f"$KV.{options.bucket}."
-        stored = await api.info(f"KV_{options.bucket}", ATTEMPT_SECONDS * 2, subjects=root + ">")
-        found = refusals(options.bucket, info.config, loaded.name)
-    except (RefusedError, NoAnswerError) as error:
-        raise BackendError(_UNREACHABLE) from error
-    finally:
-        await nats_connect.close(nc)
-    keys = {subject.removeprefix(root) for subject in stored.subjects}
-    ours = {key.removeprefix(prefix + ".") for key in keys if not prefix or key.startswith(prefix + ".")}
-    config = info.config
-    state = {
-        "created": info.created,
-        "replicas": info.replicas,
-        "storage": str(config.get("storage", "file")),
-        "history": int(config.get("max_msgs_per_subject") or 0),
-        "value_cap_bytes": max(0, int(config.get("max_msg_size") or 0)) or None,
-        "may_be_lost": list(risks(options.bucket, config, loaded.name)),
-        "keys_here": len(ours),
-        "keys_elsewhere": len(keys) - len(ours),
-        # A key with a dot may be this prefix's own, or the key of an agent whose prefix nests under it.
-        "prefixes_that_may_nest": sorted({key.split(".")[0] for key in ours if "." in key}),
-    }
-    return state, found

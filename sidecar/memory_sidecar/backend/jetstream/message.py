@@ -22,6 +22,7 @@ __all__ = [
     "described_by_header",
     "free_at",
     "is_value",
+    "replaced_by",
     "revision_of",
 ]
 
@@ -97,6 +98,17 @@ class Attempt:
             return True
         predecessor = last.headers.get(_EXPECTED, "")
         return _EXPECTED_OF not in last.headers and predecessor.isdecimal() and int(predecessor) <= self.floor
+
+
+def replaced_by(message: Message) -> int | None:
+    """The sequence of the note that `message` replaced, as its writer had the server check it: 0 for none at all.
+
+    None where that is not known: other programs name no sequence.
+    """
+    expected = message.headers.get(_EXPECTED, "")
+    if _EXPECTED_OF in message.headers:
+        return 0  # near the capacity, which concerns creates alone
+    return int(expected) if expected.isdecimal() else None
 
 
 def is_value(message: Message) -> bool:

@@ -10,10 +10,11 @@ cluster lag.
 import asyncio
 import random
 import re
+from functools import partial
 from typing import Final, TypeVar
 
 from ...store.contract import ABSENT, ANYTHING, Expected, Info, Item, Stored
-from ...store.errors import ConflictError, OutcomeUnknownError, UnavailableError
+from ...store.errors import ConflictError, OutcomeUnknownError, StoreFullError, UnavailableError
 from ...store.rules import MAX_ENTRIES, check_capacity
 from .api import (
     CONFLICT,
@@ -24,9 +25,11 @@ from .api import (
     StreamInfo,
     is_temporary,
 )
-from .message import MARKER, WRITE, Attempt, Document, free_at, is_value, revision_of
+from .message import MARKER, WRITE, Attempt, Document, free_at, is_value, replaced_by, revision_of
+from .refused import AWAY, no_room_to_delete, refusal
 from .view import View
-from .waiting import AWAY, Patience, in_time, left, now, refusal
+from .waiting import Patience, in_time, left, now
+from .watched import Settings
 
 __all__ = ["Notes"]
 
@@ -56,17 +59,22 @@ class Notes:
     new value at the same sequence, between the two.
     """
 
-    def __init__(self, api: Api, bucket: str, prefix: str, *, created: str) -> None:
+    def __init__(
+        self, api: Api, bucket: str, prefix: str, *, created: str, settings: Settings, context: str | None
+    ) -> None:
+        """`created` is when the bucket was made; `context` names the NATS context in remedies."""
         self._api = api
+        self._settings = settings
+        self._refusal = partial(refusal, bucket=bucket, context=context)
         self._bucket = bucket
         self._stream = f"KV_{bucket}"
         self._root = f"$KV.{bucket}." + (f"{prefix}." if prefix else "")
-        self._view = View(api, self._stream, self._root)
+        self._view = View(api, self._stream, self._root, settings.see)
         self._created = created
         """When the bucket now in place was made, as last seen."""
         self._newest = 0
         """A sequence which that bucket is known to have reached."""
-        self._patience = Patience(api, self._stream)
+        self._patience = Patience(api, self._stream, self._refusal)
         self._looked: tuple[str, str, float] | None = None
         """The key, revision and time of the last look that found a value: a change that follows it needs no other."""
 
@@ -110,7 +118,7 @@ class Notes:
                 return None
             revision = revision_of(message) if message is not None else str(expected)
             try:
-                await self._replace(key, MARKER, revision, deadline)
+                await self._mark_or_purge(key, revision, deadline)
             except ConflictError as conflict:
                 if conflict.absent:
                     return None
@@ -119,6 +127,23 @@ class Notes:
             else:
                 return revision
             in_time(deadline)
+
+    async def _mark_or_purge(self, key: str, revision: str, deadline: float) -> None:
+        """Put the mark of a deletion in place of the message that `revision` names; purge it where no mark has room.
+
+        A full bucket takes a mark only in place of something larger, and one that keeps a history takes none.
+        """
+        try:
+            await self._replace(key, MARKER, revision, deadline)
+        except StoreFullError as full:
+            sequence = int(revision.partition("@")[0])
+            purged = await purge(self._api, self._stream, self._root + key, sequence, full, left(deadline))
+            last = await self._last(self._root + key, deadline)
+            if not purged or (last is not None and replaced_by(last) == sequence):
+                raise ConflictError(absent=free_at(last) is not None) from None
+            if last is not None and is_value(last) and replaced_by(last) != 0:
+                # Of a history, and written by a program that does not say over what.
+                raise OutcomeUnknownError from full
 
     async def _replace(self, key: str, document: "Document", revision: str, deadline: float) -> str:
         """Store `document` in place of the message that `revision` names."""
@@ -133,6 +158,7 @@ class Notes:
                 raise ConflictError(absent=True)
             if revision_of(last) != revision:
                 raise ConflictError(absent=False)
+        await self._info(deadline, change=True)
         swapped = await self._swap(key, document, sequence, deadline)
         if swapped is None:
             raise ConflictError(absent=free_at(await self._last(self._root + key, deadline)) is not None)
@@ -162,7 +188,7 @@ class Notes:
         while True:
             guard = None
             # Other prefixes and delete markers count in the first number too: it only tells when to look closer.
-            if (await self._info(deadline)).subject_count > MAX_ENTRIES - UNGUARDED:
+            if (await self._info(deadline, change=True)).subject_count > MAX_ENTRIES - UNGUARDED:
                 expected, guard = await self._count(key, deadline)
             if expected is None:
                 raise ConflictError(absent=False)
@@ -202,6 +228,7 @@ class Notes:
             try:
                 if message is None or not is_value(message):
                     return await self._create(key, document, deadline)
+                await self._info(deadline, change=True)
                 revision = await self._swap(key, document, message.sequence, deadline)
                 if revision is not None:
                     return revision
@@ -235,7 +262,7 @@ class Notes:
                     # Even a temporary refusal may come from a leader that goes on with what it was given.
                     attempt.unsure |= is_temporary(error)
                     if not is_temporary(error):
-                        raise (OutcomeUnknownError() if attempt.unsure else refusal(error)) from error
+                        raise (OutcomeUnknownError() if attempt.unsure else self._refusal(error)) from error
             applied_at = await self._look(attempt, deadline)
             if applied_at is not None:
                 return attempt.revision(applied_at) if applied_at else None
@@ -273,12 +300,21 @@ class Notes:
 
     # Looking
 
-    async def _info(self, deadline: float) -> StreamInfo:
+    async def _info(self, deadline: float, *, change: bool = False) -> StreamInfo:
+        """The stream's state. Asked for before every `change`, which is refused while notes would be lost.
+
+        Raises:
+            UnavailableError: there was no answer; or a change is refused.
+        """
+
         async def ask() -> StreamInfo:
             return await self._api.info(self._stream, left(deadline))
 
         info = await self._patience.ask(ask, deadline)
         self._created, self._newest = info.created, info.last_sequence
+        self._settings.see(info.config)
+        if change:
+            self._settings.check()
         return info
 
     async def _last(self, subject: str, deadline: float) -> Message | None:
@@ -286,3 +322,18 @@ class Notes:
             return await self._api.last(self._stream, subject, left(deadline))
 
         return await self._patience.ask(ask, deadline)
+
+
+async def purge(api: Api, stream: str, subject: str, sequence: int, full: StoreFullError, timeout: float) -> int:
+    """Remove the message of `subject` at `sequence` and what is older; how many those were. Nothing newer can be hit.
+
+    Raises:
+        StoreFullError: the broker refuses that too; `full` is why no mark could be stored.
+        OutcomeUnknownError, UnavailableError: no answer came.
+    """
+    try:
+        return await api.purge(stream, subject, sequence + 1, timeout)
+    except NoAnswerError as error:
+        raise (OutcomeUnknownError() if error.sent else UnavailableError(AWAY)) from error
+    except RefusedError as error:
+        raise no_room_to_delete(full, error) from error

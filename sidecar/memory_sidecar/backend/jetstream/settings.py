@@ -1,15 +1,18 @@
 """What the settings of a bucket mean for the memories in it. Pure: from a stream's configuration to sentences.
 
-`refusals` says why a bucket will not do; `risks` what one that will do may still lose when servers fail. Each sentence
-ends with the command that mends it, ready to paste.
+`refusals` says why a bucket will not do; `risks` what one that will do may still lose when servers fail; `limits` and
+`absent_replicas` what it will soon be short of. Each sentence ends with the command that mends it, ready to paste.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 from ...store.rules import MAX_ENTRY_BYTES
+from .api import StreamInfo
 
-__all__ = ["add_command", "refusals", "risks"]
+__all__ = ["absent_replicas", "add_command", "limits", "refusals", "risks"]
+
+_ANOTHER: Final = "make a bucket of another name with: {anew}"
 
 
 def add_command(bucket: str, context_name: str | None) -> str:
@@ -24,7 +27,7 @@ def refusals(bucket: str, config: Mapping[str, Any], context_name: str | None) -
     Refused is what would lose memories, or refuse to store them, behind the agents' back.
     """
     context = f" --context {context_name}" if context_name else ""
-    edit, anew = f"nats{context} stream edit KV_{bucket}", add_command(bucket, context_name)
+    edit, anew = f"nats{context} stream edit KV_{bucket}", add_command(f"{bucket}-2", context_name)
     return [
         f'KV bucket "{bucket}" {what}; {remedy.format(edit=edit, anew=anew)}'
         for what, remedy in (*_losses(config), *_obstacles(bucket, config))
@@ -58,6 +61,11 @@ def _losses(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             "has a TTL, so stored memories would silently expire",
             "remove it with: {edit} --max-age=0s",
         )
+    if str(config.get("persist_mode") or "default") == "async":
+        yield (
+            "confirms writes before they are on disk (persist_mode: async), so they would be lost when its server dies",
+            _ANOTHER,
+        )
     if config.get("discard", "old") == "old":
         for limit, name in (("max_msgs", "messages"), ("max_bytes", "bytes")):
             if int(config.get(limit) or 0) > 0:
@@ -66,7 +74,7 @@ def _losses(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
                     "make it refuse new ones instead with: {edit} --discard=new",
                 )
     if config.get("retention", "limits") != "limits":
-        yield "removes values once they were consumed", "make another bucket with: {anew}"
+        yield "removes values once they were consumed", _ANOTHER
 
 
 def _obstacles(bucket: str, config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -82,14 +90,55 @@ def _obstacles(bucket: str, config: Mapping[str, Any]) -> Iterator[tuple[str, st
             "name the origin in harness.memory.options.bucket",
         )
     elif f"$KV.{bucket}.>" not in (config.get("subjects") or ()):
-        yield "is a stream that only has the name of one", "make a bucket of another name with nats kv add"
+        yield "is a stream that only has the name of one", _ANOTHER
     if config.get("no_ack"):
         yield "confirms no writes (no_ack)", "turn that off with: {edit} --ack"
     if config.get("allow_msg_counter"):
-        yield "holds counters, not values (allow_msg_counter)", "make another bucket with: {anew}"
+        yield "holds counters, not values (allow_msg_counter)", _ANOTHER
     if config.get("discard_new_per_subject"):
-        yield "refuses overwrites once a key has its full history", "make another bucket with: {anew}"
+        yield "refuses overwrites once a key has its full history", _ANOTHER
     if config.get("sealed"):
-        yield "is sealed, so nothing can ever be stored in it", "make another bucket with: {anew}"
+        yield "is sealed, so nothing can ever be stored in it", _ANOTHER
     if config.get("subject_transform"):
         yield "renames keys as it stores them (subject_transform)", "remove the transform"
+
+
+_NEARLY: Final = 0.9
+"""The share of a limit from which an operator is told."""
+
+_SMALL_BYTES: Final = 1024
+"""What a small note takes in a bucket, headers included. A bucket with less room than that is full."""
+
+
+def limits(bucket: str, info: StreamInfo, context_name: str | None) -> tuple[list[str], list[str]]:
+    """What an operator must know of the bucket's room: where it is full, and where it soon will be."""
+    nats = f"nats --context {context_name}" if context_name else "nats"
+    full: list[str] = []
+    soon: list[str] = []
+    for setting, used, least, most in (
+        ("max_msgs", info.messages, 1, 1),
+        ("max_bytes", info.stored_bytes, _SMALL_BYTES, MAX_ENTRY_BYTES),
+    ):
+        limit = int(info.config.get(setting) or 0)
+        if limit <= 0 or (used + most <= limit and used < _NEARLY * limit):
+            continue
+        is_full = used + least > limit
+        what = "new notes are refused" if is_full else "soon new notes will be refused"
+        (full if is_full else soon).append(
+            f'KV bucket "{bucket}" holds {used} of its {setting} {limit}, so {what}; raise that with: '
+            f"{nats} stream edit KV_{bucket} --{setting.replace('_', '-')}={2 * limit}, or remove the marks of "
+            f"deletions with: {nats} kv compact {bucket}"
+        )
+    return full, soon
+
+
+def absent_replicas(bucket: str, info: StreamInfo, context_name: str | None) -> Iterator[str]:
+    """Replicas that do not take part, of which the leader tells."""
+    nats = f"nats --context {context_name}" if context_name else "nats"
+    for peer in info.peers:
+        if peer.get("offline") or not peer.get("current"):
+            state = "down" if peer.get("offline") else "behind"
+            yield (
+                f'the replica of KV bucket "{bucket}" on {str(peer.get("name"))!r:.80} is {state}, so the next failure '
+                f"may stop writes; see: {nats} stream info KV_{bucket}"
+            )

@@ -88,7 +88,9 @@ class State(NamedTuple):
 class View:
     """What the subjects under `root`, which ends with a dot, hold. Any number of calls may run at once."""
 
-    def __init__(self, api: Api, stream: str, root: str) -> None:
+    def __init__(self, api: Api, stream: str, root: str, see: Callable[[Mapping[str, Any]], None]) -> None:
+        """`see` is told the bucket's settings each time they come along."""
+        self._see = see
         self._api = api
         self._stream = stream
         self._root = root
@@ -142,6 +144,7 @@ class View:
             self._api.info(self._stream, ATTEMPT_SECONDS, subjects=self._filter if exact else None),
             self._next(held.newest.sequence if held.newest else held.upto + 1),
         )
+        self._see(info.config)
         if not self._is_same(held, info, marked):
             self._held = None
             return None
@@ -185,6 +188,7 @@ class View:
         connection, before = self._api.connection, self._held
         newest = await self._api.last(self._stream, self._filter, ATTEMPT_SECONDS)
         info = await self._api.info(self._stream, ATTEMPT_SECONDS, subjects=self._filter)
+        self._see(info.config)
         known = before.subjects if before is not None and before.created == info.created else {}
         subjects: dict[str, Known] = {}
         if newest is not None or info.subjects:

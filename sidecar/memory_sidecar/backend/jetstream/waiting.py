@@ -8,10 +8,11 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
-from ...store.errors import StoreError, StoreFullError, UnavailableError
-from .api import ATTEMPT_SECONDS, NO_ROOM, NO_STREAM, Api, NoAnswerError, RefusedError, is_temporary
+from ...store.errors import StoreError, UnavailableError
+from .api import ATTEMPT_SECONDS, Api, NoAnswerError, RefusedError, is_temporary
+from .refused import AWAY
 
-__all__ = ["AWAY", "CALL_SECONDS", "Patience", "in_time", "left", "not_permitted", "now", "refusal"]
+__all__ = ["CALL_SECONDS", "Patience", "in_time", "left", "now"]
 
 T = TypeVar("T")
 
@@ -22,17 +23,15 @@ new leader within it most of the time."""
 SHARED_SECONDS: Final = 0.25
 """What a call waits for a broker that an earlier call has found silent and that still is."""
 
-AWAY: Final = (
-    "The memory store cannot be reached now. Nothing was changed. Try again in a little while, or go on without memory."
-)
-
 
 class Patience:
     """The waits of the calls on one stream."""
 
-    def __init__(self, api: Api, stream: str) -> None:
+    def __init__(self, api: Api, stream: str, refusal: Callable[[RefusedError], StoreError]) -> None:
+        """`refusal` puts what the broker refused into words."""
         self._api = api
         self._stream = stream
+        self._refusal = refusal
         self._listening: asyncio.Task[None] | None = None
         """Under way from when a call waited in vain until the broker's next word."""
 
@@ -61,7 +60,7 @@ class Patience:
                 return await request()
             except RefusedError as error:
                 if not is_temporary(error) or now() >= deadline:
-                    raise refusal(error) from error
+                    raise self._refusal(error) from error
             except NoAnswerError as error:
                 if now() >= deadline:
                     self.heard_nothing(error)
@@ -104,38 +103,3 @@ def in_time(deadline: float) -> None:
     """Raise `UnavailableError` if the deadline of a change has passed that was surely not made."""
     if now() >= deadline:
         raise UnavailableError("Other writers kept changing this memory. Nothing was changed. Try again.")
-
-
-def refusal(error: RefusedError) -> StoreError:
-    """A refusal that repeating cannot cure, for the model."""
-    if error.error == NO_STREAM:
-        return UnavailableError(
-            "The memory store is gone: its bucket was deleted. Nothing was changed. "
-            "Go on without memory; its operator must make the bucket again."
-        )
-    if error.error in NO_ROOM:
-        return StoreFullError(
-            "The memory store has no room left. Nothing was changed. Delete a memory that is no longer needed, "
-            "or go on without storing."
-        )
-    if error.code == 403:
-        refused = UnavailableError(
-            "The broker does not permit this. Nothing was changed. Go on without it; the operator must allow it."
-        )
-        refused.remedy = not_permitted(error)
-        return refused
-    if is_temporary(error):
-        return UnavailableError(AWAY)
-    return UnavailableError(
-        "The memory store refused this. Nothing was changed. Go on without it; its operator must look into it."
-    )
-
-
-def not_permitted(error: RefusedError) -> str:
-    """What an operator must allow: the subject, and where all that is needed stands."""
-    missing = error.forbidden or "do this"
-    own_inbox = ", or set inbox_prefix in the NATS context to where it may" if missing.startswith("subscribe") else ""
-    return (
-        f"the broker does not permit this user to {missing}; allow that{own_inbox} "
-        "(docs/jetstream.md has the table of all that is needed)"
-    )

@@ -12,7 +12,7 @@ import stat
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Final
+from typing import Any, Final
 
 from ...assemble import Arguments, default_journal_dir, settle
 from ...backend.choose import Row, Running, backend_of, check, describe, open_backend, row_of
@@ -171,17 +171,53 @@ def _store(given: Arguments, config: Config, identity: str | None, row: Row) -> 
     except BackendError as error:
         yield wrong(name, error)
         return
-    yield from _notes(running, name, directory, given._asdict())
-    for what in state.get("may_be_lost", []):
-        yield Check(name, "note", what)
+    counted = Counted()
+    yield from _notes(running, name, directory, given._asdict(), counted)
+    yield from _bucket(name, state, counted.notes)
 
 
-def _notes(running: Running, name: str, directory: str | None, options: Mapping[str, str | None]) -> Checks:
+class Counted:
+    """How many notes a check has listed; None if it could not."""
+
+    notes: int | None = None
+
+
+_MANY_MARKS: Final = MAX_ENTRIES
+"""Marks of deletions from which on creates and listings take noticeably longer."""
+
+
+def _bucket(name: str, state: Mapping[str, Any], notes: int | None) -> Checks:
+    """What the state of a bucket says about notes to come."""
+    for what in state.get("full", []):
+        yield Check(name, "wrong", *_parted(what))
+    for kind in ("soon_full", "replicas_absent", "may_be_lost"):
+        for what in state.get(kind, []):
+            yield Check(name, "note", *_parted(what))
+    marks = 0 if notes is None else int(state.get("keys_here") or 0) - notes
+    if marks >= _MANY_MARKS:
+        yield Check(
+            name,
+            "note",
+            f"{marks} marks of deletions are kept, which makes creates and listings slow",
+            f"remove them: nats kv compact {state['bucket']}",
+        )
+
+
+def _parted(text: str) -> tuple[str, str]:
+    """What is found, and what mends it, of a sentence that has both."""
+    found, _, mend = text.partition("; ")
+    return found, mend
+
+
+def _notes(
+    running: Running, name: str, directory: str | None, options: Mapping[str, str | None], counted: Counted
+) -> Checks:
     running.begin()
     unreadable: list[tuple[str, str]] = []
     try:
         store = running.opened.store
         items = store.list()
+        counted.notes = len(items)
         for item in items:
             # A listing doesn't look at bodies, so each note is read, as a model would.
             try:

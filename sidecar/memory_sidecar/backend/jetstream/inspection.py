@@ -1,0 +1,61 @@
+"""What `doctor` and `info --check` see of a bucket: bound as a run would bind it, looked at, and nothing changed."""
+
+from typing import Any
+
+from ..opened import BackendError
+from . import connect as nats_connect
+from . import context as nats_context
+from .api import ATTEMPT_SECONDS, Api, NoAnswerError, RefusedError
+from .bucket import UNREACHABLE, JetStreamOptions, bind_info, resolve_prefix
+from .settings import absent_replicas, limits, refusals, risks
+
+__all__ = ["inspect_jetstream"]
+
+
+async def inspect_jetstream(
+    options: JetStreamOptions, *, identity: str, context: str | None
+) -> tuple[dict[str, Any], list[str]]:
+    """Bind as a run would, and tell the bucket's state and all that would be refused. Changes nothing.
+
+    Raises:
+        BackendError: there is no connection or no such bucket; the text holds the remedy.
+    """
+    prefix = resolve_prefix(options, identity)
+    try:
+        loaded = nats_context.load(context)
+        nc = await nats_connect.connect(loaded, locked=True)
+    except nats_context.ContextError as error:
+        raise BackendError(error.problem, error.remedy) from error
+    try:
+        api = Api(nc, domain=loaded.jetstream_domain or None, api_prefix=loaded.jetstream_api_prefix or None)
+        info = await bind_info(api, options.bucket, loaded.name)
+        root = f"$KV.{options.bucket}."
+        stored = await api.info(f"KV_{options.bucket}", ATTEMPT_SECONDS * 2, subjects=root + ">")
+        found = refusals(options.bucket, info.config, loaded.name)
+    except (RefusedError, NoAnswerError) as error:
+        raise BackendError(UNREACHABLE) from error
+    finally:
+        await nats_connect.close(nc)
+    keys = {subject.removeprefix(root) for subject in stored.subjects}
+    ours = {key.removeprefix(prefix + ".") for key in keys if not prefix or key.startswith(prefix + ".")}
+    config = info.config
+    full, soon = limits(options.bucket, stored, loaded.name)
+    state = {
+        "bucket": options.bucket,
+        "created": info.created,
+        "replicas": info.replicas,
+        "storage": str(config.get("storage", "file")),
+        "history": int(config.get("max_msgs_per_subject") or 0),
+        "value_cap_bytes": max(0, int(config.get("max_msg_size") or 0)) or None,
+        "may_be_lost": list(risks(options.bucket, config, loaded.name)),
+        "full": full,
+        "soon_full": soon,
+        "replicas_absent": list(absent_replicas(options.bucket, stored, loaded.name)),
+        "messages": stored.messages,
+        "bytes": stored.stored_bytes,
+        "keys_here": len(ours),
+        "keys_elsewhere": len(keys) - len(ours),
+        # A key with a dot may be this prefix's own, or the key of an agent whose prefix nests under it.
+        "prefixes_that_may_nest": sorted({key.split(".")[0] for key in ours if "." in key}),
+    }
+    return state, found

@@ -1,0 +1,77 @@
+"""What the refusals of a broker mean: in words for the model, and for the operator with what mends it."""
+
+from typing import Final
+
+from ...store.errors import StoreError, StoreFullError, UnavailableError
+from .api import NO_ROOM, NO_STREAM, RefusedError, is_temporary
+
+__all__ = ["AWAY", "no_room", "no_room_to_delete", "not_permitted", "refusal"]
+
+AWAY: Final = (
+    "The memory store cannot be reached now. Nothing was changed. Try again in a little while, or go on without memory."
+)
+
+_BUCKET_FULL: Final = 10077
+"""The bucket is at a limit of its own; the other codes of `NO_ROOM` are about the account or the server."""
+
+
+def refusal(error: RefusedError, bucket: str, context: str | None) -> StoreError:
+    """A refusal that repeating cannot cure, for the model."""
+    if error.error == NO_STREAM:
+        return UnavailableError(
+            "The memory store is gone: its bucket was deleted. Nothing was changed. "
+            "Go on without memory; its operator must make the bucket again."
+        )
+    if error.error in NO_ROOM:
+        full = StoreFullError(
+            "The memory store has no room left. Nothing was changed. Delete a memory that is no longer needed, "
+            "or go on without storing."
+        )
+        full.remedy = no_room(error, bucket, context)
+        return full
+    if error.code == 403:
+        refused = UnavailableError(
+            "The broker does not permit this. Nothing was changed. Go on without it; the operator must allow it."
+        )
+        refused.remedy = not_permitted(error)
+        return refused
+    if is_temporary(error):
+        return UnavailableError(AWAY)
+    return UnavailableError(
+        "The memory store refused this. Nothing was changed. Go on without it; its operator must look into it."
+    )
+
+
+def not_permitted(error: RefusedError) -> str:
+    """What an operator must allow: the subject, and where all that is needed stands."""
+    missing = error.forbidden or "do this"
+    own_inbox = ", or set inbox_prefix in the NATS context to where it may" if missing.startswith("subscribe") else ""
+    return (
+        f"the broker does not permit this user to {missing}; allow that{own_inbox} "
+        "(docs/jetstream.md has the table of all that is needed)"
+    )
+
+
+def no_room(error: RefusedError, bucket: str, context: str | None) -> str:
+    """For the operator: which limit is met, and the commands that move it."""
+    nats = f"nats --context {context}" if context else "nats"
+    if error.error == _BUCKET_FULL:
+        return (
+            f'KV bucket "{bucket}" is full ({error}); raise its limit with: {nats} stream edit KV_{bucket} '
+            f"--max-bytes=BYTES --max-msgs=-1, or remove the marks of deletions with: {nats} kv compact {bucket}"
+        )
+    return (
+        f'the account or the server of KV bucket "{bucket}" has no room left ({error}); see {nats} account info, and '
+        "raise the limit of the account or free space at the server"
+    )
+
+
+def no_room_to_delete(full: StoreError, cause: RefusedError) -> StoreError:
+    """As `full`, of a deletion: it could neither be marked nor, for the reason `cause`, be done by a purge."""
+    refused = StoreFullError(
+        "The memory store has no room left, not even to note that a memory was deleted. Nothing was changed. "
+        "Go on without storing; its operator must make room."
+    )
+    purge = not_permitted(cause) if cause.code == 403 else f"the broker refused to purge the key ({cause})"
+    refused.remedy = f"{full.remedy}; or delete as a user who may purge: {purge}"
+    return refused

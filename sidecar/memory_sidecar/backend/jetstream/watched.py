@@ -1,0 +1,49 @@
+"""The settings of a bucket while it is used: judged at every look, so that what is stored is not lost unseen.
+
+An operator may change a bucket at any time. So the settings are judged anew with every stream info that is fetched,
+and every change of a note fetches one first: under settings that would lose what is stored, nothing is stored, and the
+first look after they were mended lets changes through again.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ...observe import log
+from ...store.errors import UnavailableError
+
+__all__ = ["Settings"]
+
+
+class Settings:
+    """The settings of one bucket, as last seen. `judge` tells why they are refused; [] if they will do."""
+
+    def __init__(self, bucket: str, judge: Callable[[Mapping[str, Any]], list[str]]) -> None:
+        self._bucket = bucket
+        self._judge = judge
+        self._refused: list[str] = []
+
+    def see(self, config: Mapping[str, Any]) -> None:
+        """Judge the settings that a stream info told, and log where the answer is another one than before."""
+        refused = self._judge(config)
+        if refused == self._refused:
+            return
+        self._refused = refused
+        if refused:
+            log.error("changes are refused: the bucket was changed", bucket=self._bucket, reason="; ".join(refused))
+        else:
+            log.warning("changes are taken again: the bucket was mended", bucket=self._bucket)
+
+    def check(self) -> None:
+        """Do nothing if notes may be changed.
+
+        Raises:
+            UnavailableError: under the settings last seen a note that is stored could be lost.
+        """
+        if not self._refused:
+            return
+        error = UnavailableError(
+            "The memory store was set up anew so that it would lose or refuse notes. Nothing was changed. "
+            "Go on without storing; its operator must mend it."
+        )
+        error.remedy = "; ".join(self._refused)
+        raise error
