@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from ...store.contract import ABSENT, ANYTHING, Expected, Info, Item, Stored
 from ...store.errors import ConflictError, InvalidError, OutcomeUnknownError, StoreError, UnavailableError
 from ...system import files, staging
+from ...system.together import Together
 from .entry import SUFFIX, is_occupied, require, revision_of, stored, taken
 from .listing import Listing, check_room
 from .refusals import REPLACED, TOO_LONG, explained, occupied
@@ -30,6 +31,7 @@ class FileBackend:
         self._path = directory
         self._first = _identity(directory)
         self._listing = Listing()
+        self._together = Together()
 
     def info(self) -> Info:
         return Info("file", "")
@@ -53,7 +55,7 @@ class FileBackend:
             # Looked at before staging too, so that a refusal costs no fsync.
             require(directory, name, expected)
             # The lock keeps our own sidecars apart. What else writes here takes none.
-            with staging.staged(directory, document) as stage, files.locked(directory):
+            with staging.staged(directory, document) as stage, self._together.locked(directory):
                 if not require(directory, name, expected):
                     check_room(directory)
                 if expected is ABSENT:
@@ -64,13 +66,13 @@ class FileBackend:
                 else:
                     staging.publish_over(directory, stage, name)
             # From here on the document is visible: a failure leaves its outcome open.
-            _make_durable(directory, revision)
+            self._make_durable(directory, revision)
         return revision
 
     def remove(self, key: str, expected: Expected) -> str | None:
         name = key + SUFFIX
         with self._directory() as directory:
-            with files.locked(directory):
+            with self._together.locked(directory):
                 document = stored(directory, name)
                 if document is None:
                     if is_occupied(directory, name):
@@ -83,8 +85,19 @@ class FileBackend:
                     os.unlink(name, dir_fd=directory)
                 except FileNotFoundError:
                     return None  # somebody who takes no lock was faster
-            _make_durable(directory, revision)
+            self._make_durable(directory, revision)
         return revision
+
+    def _make_durable(self, directory: int, revision: str) -> None:
+        """Flush the directory, in which the document of that revision visibly came or went.
+
+        Raises:
+            OutcomeUnknownError: that failed, so a power cut may still undo it.
+        """
+        try:
+            self._together.flush(directory)
+        except OSError as error:
+            raise OutcomeUnknownError(revision) from error
 
     @contextmanager
     def _directory(self) -> Iterator[int]:
@@ -113,15 +126,3 @@ def _identity(directory: str) -> tuple[int, int] | None:
     except OSError:
         return None
     return status.st_dev, status.st_ino
-
-
-def _make_durable(directory: int, revision: str) -> None:
-    """Flush the directory, in which the document of that revision visibly came or went.
-
-    Raises:
-        OutcomeUnknownError: that failed, so a power cut may still undo it.
-    """
-    try:
-        files.flush(directory)
-    except OSError as error:
-        raise OutcomeUnknownError(revision) from error
