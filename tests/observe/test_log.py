@@ -59,7 +59,8 @@ def test_a_line_names_time_level_event_and_fields(reader: Reader) -> None:
     line = reader.text()
     assert LINE.fullmatch(line.rstrip("\n"))
     assert line.endswith(
-        'memory-sidecar warning: authority is not saved run=monday reason="No space left on device" ms=1.5\n'
+        f"memory-sidecar warning: authority is not saved pid={os.getpid()} run=monday "
+        'reason="No space left on device" ms=1.5\n'
     )
 
 
@@ -72,6 +73,7 @@ def test_a_line_is_one_json_object(reader: Reader) -> None:
         "time": None,
         "level": "info",
         "event": "run opened",
+        "pid": os.getpid(),
         "run": "monday",
         "resumed": True,
     }
@@ -164,8 +166,8 @@ def test_half_a_line_is_ended_before_the_next(reader: Reader) -> None:
 
     half, second, third = reader.text().splitlines()
     assert len(half) == 30
-    assert second.endswith("run suspended run=monday dropped=1")
-    assert third.endswith("stopped")
+    assert second.endswith("run=monday dropped=1")
+    assert third.endswith(f"stopped pid={os.getpid()}")
 
 
 def test_no_stderr_is_no_trouble(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -217,6 +219,8 @@ def test_what_a_session_tells(tmp_path: Path) -> None:
     assert [event["event"] for event in told if event["level"] != "debug"] == [
         "started", "run opened", "run opened", "run finished", "request refused", "run suspended", "stopped",
     ]  # fmt: skip
+    assert {event["identity"] for event in told} == {"tester"}
+    assert len({event["pid"] for event in told}) == 1
     started = told[0]
     assert started["backend"] == "file"
     assert started["lockdown"]
@@ -249,14 +253,15 @@ def test_a_resumed_run_is_told_apart(tmp_path: Path) -> None:
         with Speaker(tmp_path, "--run", "monday", "--log-level", "info") as speaker:
             speaker.initialize()
             speaker.end()
-        assert f"info: {expected} run=monday\n" in speaker.log
+        assert re.search(rf"info: {expected} identity=tester pid=\d+ run=monday\n", speaker.log)
 
 
 def test_a_client_without_the_ticket_is_told_by_its_name(tmp_path: Path) -> None:
     with Speaker(tmp_path, "--log-format", "text") as speaker:
         assert "error" in speaker.initialize(token="w" * 43, name="desktop\nhost")
         assert speaker.end() == 77
-    assert speaker.log.endswith('warning: refused a client without the launch ticket client="desktop\\nhost"\n')
+    assert "warning: refused a client without the launch ticket " in speaker.log
+    assert speaker.log.endswith(' client="desktop\\nhost"\n')
     assert "www" not in speaker.log
 
 

@@ -102,7 +102,9 @@ def serve_harness(options: Mapping[str, str | None], own: OwnStore | None = None
 def _started(options: Mapping[str, str | None], own: OwnStore | None) -> Service | StartError:
     """What is to be served. Whatever goes wrong, the harness is answered: it never sees only a closed pipe."""
     try:
-        service = prepare(places(options), own).start()
+        plan = prepare(places(options), own)
+        log.identify(plan.identity)
+        service = plan.start()
         _tell_start(service)
     except StartError as error:
         return _locked(error)

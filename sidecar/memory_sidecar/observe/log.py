@@ -17,7 +17,19 @@ import time
 from collections.abc import Iterator
 from typing import Final, Literal
 
-__all__ = ["FORMATS", "LEVELS", "Level", "configure", "debug", "enabled", "error", "info", "problem", "warning"]
+__all__ = [
+    "FORMATS",
+    "LEVELS",
+    "Level",
+    "configure",
+    "debug",
+    "enabled",
+    "error",
+    "identify",
+    "info",
+    "problem",
+    "warning",
+]
 
 Level = Literal["error", "warning", "info", "debug"]
 LEVELS: Final[tuple[Level, ...]] = ("error", "warning", "info", "debug")
@@ -42,6 +54,8 @@ class _Sink:
         self.level: Level = "warning"
         self.json = False
         self.descriptor = 2
+        self.identity: str | None = None
+        """Whose memory this process serves, once that is known."""
         self.dropped = 0
         self.torn = False
         """Whether the last write left half a line, as a terminal's may."""
@@ -64,6 +78,11 @@ def configure(level: Level = "warning", log_format: str = "text") -> None:
             _sink.descriptor = os.open("/proc/self/fd/2", os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
         except OSError:  # no /proc, or another user's pipe: `_write` asks before it writes
             _sink.descriptor = 2
+
+
+def identify(identity: str) -> None:
+    """Name whose memory this process serves, on every line from now on: a fleet's lines meet in one place."""
+    _sink.identity = identity
 
 
 def _may_fill_up(descriptor: int) -> bool:
@@ -103,13 +122,14 @@ def debug(event: str, **fields: object) -> None:
 def problem(failure: BaseException) -> str:
     """What failed and where, for a line of the log: kinds, system errors and places in the code.
 
-    Not the exception's own text. Whatever could not be handled may be quoted there: a note, a path that ends in a
-    key, a setting.
+    An exception whose text is known to be fit for a log has it as `for_log`. No other exception's own text is told:
+    whatever could not be handled may be quoted there, a note, a path that ends in a key, a setting.
     """
     parts = []
     for one in _chain(failure):
         where = _place(one)
-        said = f" ({one.strerror})" if isinstance(one, OSError) and one.strerror else ""
+        words = one.strerror if isinstance(one, OSError) else getattr(one, "for_log", "")
+        said = f" ({words})" if words else ""
         parts.append(f"{type(one).__name__}{said}{f' at {where}' if where else ''}")
     return ", from ".join(parts)
 
@@ -135,7 +155,8 @@ def _place(failure: BaseException) -> str:
 def _log(level: Level, event: str, fields: dict[str, object]) -> None:
     if not enabled(level):
         return
-    shown = {name: _shortened(value) for name, value in fields.items() if value is not None}
+    whose = {"identity": _sink.identity, "pid": os.getpid()}
+    shown = {name: _shortened(value) for name, value in {**whose, **fields}.items() if value is not None}
     now = time.time()
     stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now)) + f".{int(now * 1000) % 1000:03d}Z"
     with _sink.lock:
@@ -159,7 +180,8 @@ def _json_line(stamp: str, level: Level, event: str, fields: dict[str, str | int
     whole = {"time": stamp, "level": level, "event": event, **fields}
     line = json.dumps(whole, separators=(",", ":")).encode() + b"\n"
     if len(line) > _MAX_LINE:  # a cut line would be no JSON: only its head is kept
-        line = json.dumps({"time": stamp, "level": level, "event": event, "cut": True}).encode() + b"\n"
+        head = {"time": stamp, "level": level, "event": event, "pid": os.getpid(), "cut": True}
+        line = json.dumps(head).encode() + b"\n"
     return line
 
 

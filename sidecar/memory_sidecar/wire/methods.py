@@ -104,14 +104,16 @@ def call_tool(session: Session, call: Call, lane: Lane) -> dict[str, Any]:
     except UnknownToolError as error:
         raise Error(INVALID_PARAMS, str(error)) from error
     call.code = answer.outcome.code
-    if answer.outcome.cause is not None and call.code in _FAILURES:
+    cause = answer.outcome.cause
+    if cause is not None and (cause.remedy or call.code in _FAILURES):
         log.warning(
             "the store failed",
             run=run.run,
             request=call.request.id,
             tool=name,
             outcome=call.code,
-            cause=log.problem(answer.outcome.cause),
+            cause=log.problem(cause),
+            remedy=cause.remedy or None,
         )
     watch_saving(lane, run)
     return m.tool_result(answer.outcome, run_meta(run))

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from ...named import NamedTuple
+from .events import without_keys
 
 if TYPE_CHECKING:
     from nats.aio.client import Client
@@ -60,6 +61,7 @@ class RefusedError(Exception):
         self.code = code
         self.error = error
         self.forbidden = forbidden
+        self.for_log = f"code {code}, error {error}" + ("" if forbidden else f", {description}")
         super().__init__(f"JetStream refused: {description} ({error})")
 
 
@@ -72,6 +74,7 @@ class NoAnswerError(Exception):
         """False when the broker said that nobody serves this subject."""
         self.silent = silent
         """True when nothing at all was heard."""
+        self.for_log = why
         super().__init__(why)
 
 
@@ -205,11 +208,12 @@ class Api:
         import nats.errors
 
         nc = self.nc
+        shown = without_keys(_as_granted(subject))
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout
         while not nc.is_connected:
             if nc.is_closed or loop.time() >= deadline:
-                raise NoAnswerError("not connected", sent=False, silent=True)
+                raise NoAnswerError(f"not connected, so {shown} was not asked", sent=False, silent=True)
             await asyncio.sleep(_POLL_SECONDS)
         earlier = nc.last_error
         try:
@@ -220,7 +224,7 @@ class Api:
                 headers=dict(headers) if headers else None,
             )
         except nats.errors.NoRespondersError as error:
-            raise NoAnswerError("nobody serves this subject", sent=False, served=False) from error
+            raise NoAnswerError(f"nobody serves {shown}", sent=False, served=False) from error
         except (
             nats.errors.MaxPayloadError,
             nats.errors.OutboundBufferLimitError,
@@ -228,10 +232,10 @@ class Api:
             nats.errors.ConnectionDrainingError,
             nats.errors.BadSubjectError,
         ) as error:
-            raise NoAnswerError(str(error), sent=False) from error
+            raise NoAnswerError(f"{error}, asking {shown}", sent=False) from error
         except (nats.errors.Error, TimeoutError, OSError) as error:
             self.check_permitted(subject, earlier, error)
-            raise NoAnswerError("timed out", sent=True, silent=True) from error
+            raise NoAnswerError(f"{shown} timed out", sent=True, silent=True) from error
 
     def check_permitted(self, subject: str, earlier: Exception | None, cause: BaseException) -> None:
         """Raise `RefusedError` if the broker said that this request, or hearing any answer, is not permitted.

@@ -12,6 +12,7 @@ from ...system.lockdown import DNS_PORT, look_up_names_over_tcp
 from . import client as nats_client
 from .context import ContextError, NatsContext
 from .credentials import options_of
+from .events import Events
 
 if TYPE_CHECKING:
     from nats.aio.client import Client
@@ -47,7 +48,10 @@ async def connect(context: NatsContext, *, locked: bool = False) -> "Client":
     hopeless: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()
     seen: list[Exception] = []
 
+    events = Events(context.name)
+
     async def noticed(error: Exception) -> None:
+        events.refused(error)
         seen[:] = [error]
         late = asyncio.get_running_loop().time() - begun > REFUSED_SECONDS
         if not hopeless.done() and (_is_final(error) or (late and isinstance(error, OSError))):
@@ -69,6 +73,8 @@ async def connect(context: NatsContext, *, locked: bool = False) -> "Client":
             servers=list(context.servers),
             name="memory-sidecar",
             error_cb=noticed,
+            disconnected_cb=events.lost,
+            reconnected_cb=events.back,
             connect_timeout=3,
             reconnect_time_wait=0.5,  # type: ignore[arg-type] # it is only slept
             max_reconnect_attempts=-1,
@@ -82,6 +88,7 @@ async def connect(context: NatsContext, *, locked: bool = False) -> "Client":
         await asyncio.wait(both, timeout=CONNECT_SECONDS, return_when=asyncio.FIRST_COMPLETED)
         if task.done() and not task.cancelled() and task.exception() is None:
             hopeless.cancel()
+            events.watch(client)
             return client
         cause = hopeless.result() if hopeless.done() else task.exception() if task.done() else None
         raise ContextError(*_why(context, cause or (seen[0] if seen else None), over_tcp)) from cause

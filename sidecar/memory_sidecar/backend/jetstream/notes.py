@@ -65,10 +65,10 @@ class Notes:
         """`created` is when the bucket was made; `context` names the NATS context in remedies."""
         self._api = api
         self._settings = settings
-        self._refusal = partial(refusal, bucket=bucket, context=context)
         self._bucket = bucket
         self._stream = f"KV_{bucket}"
         self._root = f"$KV.{bucket}." + (f"{prefix}." if prefix else "")
+        self._refusal = partial(refusal, bucket=bucket, root=self._root, context=context)
         self._view = View(api, self._stream, self._root, settings.see)
         self._created = created
         """When the bucket now in place was made, as last seen."""

@@ -15,8 +15,8 @@ _BUCKET_FULL: Final = 10077
 """The bucket is at a limit of its own; the other codes of `NO_ROOM` are about the account or the server."""
 
 
-def refusal(error: RefusedError, bucket: str, context: str | None) -> StoreError:
-    """A refusal that repeating cannot cure, for the model."""
+def refusal(error: RefusedError, bucket: str, root: str, context: str | None) -> StoreError:
+    """A refusal that repeating cannot cure, for the model. `root` is what the subjects of its notes begin with."""
     if error.error == NO_STREAM:
         return UnavailableError(
             "The memory store is gone: its bucket was deleted. Nothing was changed. "
@@ -33,7 +33,7 @@ def refusal(error: RefusedError, bucket: str, context: str | None) -> StoreError
         refused = UnavailableError(
             "The broker does not permit this. Nothing was changed. Go on without it; the operator must allow it."
         )
-        refused.remedy = not_permitted(error)
+        refused.remedy = not_permitted(error, root)
         return refused
     if is_temporary(error):
         return UnavailableError(AWAY)
@@ -42,9 +42,14 @@ def refusal(error: RefusedError, bucket: str, context: str | None) -> StoreError
     )
 
 
-def not_permitted(error: RefusedError) -> str:
-    """What an operator must allow: the subject, and where all that is needed stands."""
+def not_permitted(error: RefusedError, root: str = "") -> str:
+    """What an operator must allow: the subject, and where all that is needed stands.
+
+    One key under `root` was meant, and all of them must be allowed; nor may a line of the log hold a key.
+    """
     missing = error.forbidden or "do this"
+    if root and root in missing:
+        missing = missing[: missing.index(root)] + root + ">"
     own_inbox = ", or set inbox_prefix in the NATS context to where it may" if missing.startswith("subscribe") else ""
     return (
         f"the broker does not permit this user to {missing}; allow that{own_inbox} "
