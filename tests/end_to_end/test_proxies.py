@@ -2,8 +2,11 @@
 
 A proxy passes on whatever a stdio server offers, so it is the likeliest way by which a memory would be published by
 mistake. Each is shown to serve an ordinary server first; then the sidecar takes that server's place.
+
+What nothing can stop is shown too: a script that plays harness, by making a ticket and presenting it for whoever asks.
 """
 
+import json
 import os
 import re
 import shlex
@@ -24,6 +27,7 @@ from mcp.client.streamable_http import streamable_http_client
 from tests.support.broker import free_port
 from tests.support.sidecar import ROOT, SERVE, TICKET, Sidecar, make_ticket, until
 
+from exposure_policy.audit import Target, audit
 from memory_sidecar.cli.serve import _OPTIONS
 
 LOCKED = Path(__file__).parent / "proxies"
@@ -31,6 +35,15 @@ ORDINARY = (sys.executable, str(ROOT / "tests/policy/servers/offers.py"), "clean
 BY_HAND = (sys.executable, str(ROOT / "tests/policy/servers/breaks.py"), "answers_by_hand")
 NOTE = "the tangerine is ripe"
 NEEDS_NODE = pytest.mark.skipif(not (shutil.which("node") and shutil.which("npm")), reason="Node and npm are not here")
+
+# What it takes to play harness on purpose: a new ticket at each start, put into what the client sends.
+WRAPPER = r"""#!/bin/sh
+export MEMORY_SIDECAR_TICKET=$(mktemp)
+token=$(head -c 32 /dev/urandom | base64 | tr '+/' '-_' | tr -d '=')
+printf %s "$token" >"$MEMORY_SIDECAR_TICKET"
+ticket='"experimental":{"memory-sidecar/harness":{"ticket":"'$token'"}},'
+sed -u 's|apabilities":{|&'"$ticket"'|; s|},}|}}|g' | SERVE
+"""
 
 # Keeps what the server behind a proxy says and how it ends; the proxy may end it early, but not this record of it.
 RECORD = 'trap : TERM INT HUP; "$@" 2>>"$RECORDS/stderr"; echo $? >>"$RECORDS/exits"'
@@ -161,7 +174,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
         harness.initialize()
         assert harness.write("plan", NOTE)["written"]
         assert harness.leave() == 0
-    assert not ticket.exists()
+    assert ticket.read_bytes() == b""
     (base / "config.yaml").write_text(EVERY_KEY)
     return base
 
@@ -286,6 +299,16 @@ def assert_the_note_is_whole(base: Path) -> None:
         assert harness.read("plan")["content"] == NOTE
 
 
+def wrapped(base: Path, place: Path) -> Path:
+    """A script that plays harness in front of the memory in `base`."""
+    script = place / "start-memory"
+    paths = f"PYTHONPATH={ROOT / 'sidecar'}:{ROOT / 'policy'}"
+    words = ["env", paths, *SERVE, "--store-dir", str(base), "--identity", "tester"]
+    script.write_text(WRAPPER.replace("SERVE", shlex.join(words)))
+    script.chmod(0o700)
+    return script
+
+
 HOW = ("plain", "used", "missing", "fresh")
 
 
@@ -310,6 +333,38 @@ def test_what_any_proxy_launches_gets_nothing(base: Path, tmp_path: Path, how: s
     if how != "control":
         assert (tmp_path / "exits").read_text().split() == [str(status)]
         assert_the_note_is_whole(base)
+
+
+def test_a_script_that_plays_harness_on_purpose_is_one(base: Path, tmp_path: Path) -> None:
+    """SECURITY.md says so where it promises that no configuration opens memory: a script is no configuration."""
+    done = subprocess.run(
+        [wrapped(base, tmp_path)], input=FRAMES, capture_output=True, text=True, check=False, timeout=60
+    )
+    assert '"memory_read"' in done.stdout, done.stdout + done.stderr
+
+
+def test_a_host_that_lists_such_a_script_is_flagged(base: Path, tmp_path: Path) -> None:
+    script = str(wrapped(base, tmp_path))
+    listed = {
+        "alone": {"command": script},
+        "through a shell": {"command": "sh", "args": ["-c", f"exec {script}"]},
+        "behind a proxy": {"command": "npx", "args": ["mcp-proxy", "--port", "8080", "--", script]},
+        "behind a proxy that takes it as one word": {"command": "supergateway", "args": ["--stdio", f"{script} --x"]},
+    }
+    host = tmp_path / "host.json"
+    host.write_text(json.dumps({"mcpServers": listed}))
+    report = anyio.run(audit, [Target("host-config", str(host))])
+    assert {finding.name for finding in report.targets[0].findings} == set(listed)
+
+
+@NEEDS_NODE
+@pytest.mark.long
+@pytest.mark.timeout(600)
+def test_nor_can_a_proxy_tell_such_a_script_from_a_server(npm: Path, base: Path, tmp_path: Path) -> None:
+    command = ["env", f"RECORDS={tmp_path}", "sh", "-c", RECORD, "sh", str(wrapped(base, tmp_path))]
+    found = attempt(KINDS["supergateway-http-sessions"], npm, command, tmp_path, ends=False)
+    assert found.tools is not None, found.log
+    assert "memory_read" in found.tools
 
 
 @NEEDS_NODE
@@ -341,7 +396,7 @@ def test_the_static_configuration_names_everything_there_is() -> None:
     for file in (ROOT / "sidecar/memory_sidecar").rglob("*.py"):
         if ("harness" not in file.parts and "cli" not in file.parts[:-1]) or file.name == "serve.py":
             read |= set(re.findall(r"""environ(?:\.get|\.pop)?[(\[]\s*["'](\w+)["']""", file.read_text()))
-    assert read - set(EVERY_VARIABLE) - {TICKET} <= {"OTEL_EXPORTER_OTLP_ENDPOINT"}, read
+    assert read - set(EVERY_VARIABLE) - {TICKET, "PYTHONPATH"} <= {"OTEL_EXPORTER_OTLP_ENDPOINT"}, read
 
 
 def test_the_lock_file_names_no_registry() -> None:
