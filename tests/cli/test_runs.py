@@ -385,10 +385,11 @@ def test_saw_tells_what_a_run_removed_unread(cli: Cli, place: Place) -> None:
 def test_an_unknown_outcome_is_no_refusal(cli: Cli, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     opened = open_file(FileOptions(), "bot", str(place.path))
     setting = Setting(
-        opened.store, opened.fingerprint, Catalog(enabled=True, read_only=False), True, "bot", str(place.runs / "bot")
+        opened.store, opened.fingerprint, Catalog(enabled=True, read_only=False), True, "bot", str(place.runs)
     )
     run = Run("astray", setting)
     run.open()
+    run.begin()
     fsync = os.fsync
 
     def no_directory(descriptor: int) -> None:

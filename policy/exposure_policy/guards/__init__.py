@@ -2,9 +2,9 @@
 
     from exposure_policy.guards import guard_mcp, guard_mcp_app, guard_a2a, check_a2a_card
 
-`own` decides what is memory's own (standard library only), `wrap` is what all guards share, `asgi` guards applications,
-`mcp` and `a2a` know one SDK each. Importing any of them loads no SDK. `likeness`, `names` and `prose` say what other
-memories look like; the audit asks them.
+`own` decides what is memory's own, and `verdict` what comes of it: both need the standard library only. `wrap` is what
+all guards share, and `asgi` guards applications. `mcp` (with `registry`) and `a2a` know one SDK each; importing them
+loads none. `likeness`, `names` and `prose` say what other memories look like; the audit asks them.
 """
 
 from .a2a import check_card as check_a2a_card

@@ -15,26 +15,23 @@ Rules are cheap, for they run on every answer. A first look finds in microsecond
 then is anything parsed. Somebody who sets out to deceive can write an answer in other words: SECURITY.md says so.
 """
 
-import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
-from ..decide import TOOLS, ExposureRefused, check
-from ..table import Surface
+from ..decide import TOOLS
 from .names import MAX_NAME, memory_name
 
 __all__ = [
+    "EXCERPT",
     "Sign",
     "answer_signs",
     "hinted",
-    "identity",
     "name_signs",
     "offer_signs",
     "overlong",
-    "refuse",
     "text_signs",
 ]
 
@@ -45,7 +42,8 @@ _MAX_JSON: Final = 1 << 20
 """Characters of a text that is read as JSON. The largest answer of memory, escaped, is smaller."""
 _MAX_TEXT: Final = 65_536
 """Characters of one text of an offer that are judged."""
-_EXCERPT: Final = 160
+EXCERPT: Final = 160
+"""Characters of what was found that are quoted."""
 _LONG_SHAPE: Final = 3
 _LONG_TAKES: Final = 4
 """How many names a shape has before nothing else is likely to have just these."""
@@ -106,11 +104,11 @@ def _offer_signs(data: Mapping[str, Any]) -> Iterator[Sign]:
         yield from _schema_signs(name, data.get(name), _gives)
     for where, text in _strings(data):
         if where == _KEY and text.startswith(_MARK):
-            yield Sign("marker", _tool_of(data), "_meta", text[:_EXCERPT])
+            yield Sign("marker", _tool_of(data), "_meta", text[:EXCERPT])
         elif tool := _named(text, where in _NAMES):
-            yield Sign("name", tool, where, text[:_EXCERPT])
-        elif len(text) > _EXCERPT and _INDEX.search(text):
-            yield Sign("answer", "memory_list", where, text[:_EXCERPT])
+            yield Sign("name", tool, where, text[:EXCERPT])
+        elif len(text) > EXCERPT and _INDEX.search(text):
+            yield Sign("answer", "memory_list", where, text[:EXCERPT])
 
 
 def overlong(data: Mapping[str, Any]) -> str | None:
@@ -142,7 +140,7 @@ def overlong(data: Mapping[str, Any]) -> str | None:
 def name_signs(name: str) -> tuple[Sign, ...]:
     """The signs in a name by which a stranger asks for something."""
     tool = _named(name, True)
-    return (Sign("name", tool, "name", name[:_EXCERPT]),) if tool else ()
+    return (Sign("name", tool, "name", name[:EXCERPT]),) if tool else ()
 
 
 _SIDECAR: Final = re.compile(r"(?i)\W*memory[\W_]*sidecar\W*")
@@ -159,7 +157,7 @@ _HINT: Final = re.compile(r"(?i)m[e3]m[o0]r|[%&]|[^\x00-\x7f]")
 
 def _named(text: str, whole: bool) -> str | None:
     """The tool that a text names: as a whole if it is a name, else as one token of it."""
-    if len(text) <= _EXCERPT:
+    if len(text) <= EXCERPT:
         return _short(text, whole)
     return _token_of(text) if _HINT.search(text) else None
 
@@ -196,7 +194,7 @@ def _schema_signs(where: str, schema: object, rule: Any) -> Iterator[Sign]:
     for form in forms:
         properties = form.get("properties")
         if isinstance(properties, Mapping) and (tool := rule(properties)):
-            yield Sign("schema", tool, where, ", ".join(map(str, properties))[:_EXCERPT])
+            yield Sign("schema", tool, where, ", ".join(map(str, properties))[:EXCERPT])
 
 
 def _takes(properties: Mapping[str, Any]) -> str | None:
@@ -263,7 +261,7 @@ def _object_signs(node: Mapping[Any, Any]) -> Iterator[Sign]:
     meta = node.get("_meta")
     for key in meta if isinstance(meta, Mapping) else ():
         if isinstance(key, str) and key.startswith(_MARK):
-            yield Sign("marker", "memory_read", "_meta", key[:_EXCERPT])
+            yield Sign("marker", "memory_read", "_meta", key[:EXCERPT])
     for shape in _SHAPES:
         if not shape.listed:
             fits = shape.fits(node)
@@ -272,7 +270,7 @@ def _object_signs(node: Mapping[Any, Any]) -> Iterator[Sign]:
             fits = isinstance(items, list | tuple) and len(items) > 0
             fits = fits and all(isinstance(item, Mapping) and shape.fits(item) for item in items)  # type: ignore[union-attr]
         if fits:
-            yield Sign("answer", shape.tool, "result", ", ".join(map(str, node))[:_EXCERPT])
+            yield Sign("answer", shape.tool, "result", ", ".join(map(str, node))[:EXCERPT])
 
 
 def hinted(text: str) -> bool:
@@ -288,7 +286,7 @@ def text_signs(text: str) -> Iterator[Sign]:
         while at >= 0:
             found = True
             if pattern.match(text, at):
-                yield Sign("answer", tool, "text", text[max(0, at - 2) : at + _EXCERPT])
+                yield Sign("answer", tool, "text", text[max(0, at - 2) : at + EXCERPT])
                 return
             at = text.find(hint, at + 1)
     # With its names in another order, the answer is found where the whole text is JSON.
@@ -325,39 +323,3 @@ def _written() -> Iterator[tuple[str, re.Pattern[str], str]]:
 
 _WRITTEN: Final = tuple(_written())
 _INDEX: Final = re.compile(r"(?i)(?:<|&lt;)\s*+/?\s*+memory[-_ ]index")
-
-# --- the verdict -----------------------------------------------------------------------------------------
-
-
-def identity(kind: str, shown: object) -> str:
-    """The id of what was refused, by which somebody who has reviewed it can accept it: 16 hexadecimal digits.
-
-    It covers all that is shown, so whatever of it changes is to be reviewed again. What is None is left out, as on
-    the wire.
-    """
-    if isinstance(shown, Mapping):
-        shown = {key: value for key, value in shown.items() if value is not None}
-    text = json.dumps([kind, shown], sort_keys=True, default=str, separators=(",", ":"))
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-
-
-def refuse(
-    signs: Iterable[Sign], name: str, surface: Surface, kind: str, shown: object, accepted: Mapping[str, str]
-) -> None:
-    """Raise `ExposureRefused` for the first sign whose tool the policy keeps off `surface`.
-
-    What somebody has reviewed and accepted by its id passes; but a marker is no likeness, and is never accepted.
-    """
-    for sign in signs:
-        try:
-            check(sign.tool, surface)
-        except ExposureRefused as refusal:
-            found = identity(kind, shown)
-            if sign.rule != "marker" and found in accepted:
-                continue
-            hint = "" if sign.rule == "marker" else f"; if a review finds otherwise, accept={{{found!r}: 'the reason'}}"
-            raise ExposureRefused(
-                name[:_EXCERPT],
-                surface.value,
-                f"it is {sign.tool} by its {sign.rule} ({sign.where}: {sign.evidence!r}); {refusal.rule}{hint}",
-            ) from refusal

@@ -86,17 +86,14 @@ class Requests:
                     return
         else:
             self._outgoing.append((number, frame))
-        self._nudge()
+        self.wake()
 
     def wake(self) -> None:
         """Let the thread look around."""
         with self._lock:
             if self._over is None:
-                self._nudge()
-
-    def _nudge(self) -> None:
-        with suppress(BlockingIOError):  # it has been woken often enough
-            os.write(self._wake, b"\0")
+                with suppress(BlockingIOError):  # it has been woken often enough
+                    os.write(self._wake, b"\0")
 
     def withdraw(self, request: Request) -> bool:
         """Wait for the answer no longer. Whether the sidecar may have got the request, and must be told."""
@@ -116,7 +113,7 @@ class Requests:
             if request.number in self._waiting:
                 request.deadline = time.monotonic() + seconds
                 self._timed[request.number] = request
-                self._nudge()
+                self.wake()
 
     # --- the thread's side ---
 
