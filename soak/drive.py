@@ -209,7 +209,7 @@ class _Soak:
         """As an operator does, while the sidecar runs."""
         words = [sys.executable, "-m", "memory_sidecar", "runs", "prune", "--state", "completed", "--json"]
         done = subprocess.run(
-            [*words, "--store-dir", str(self._base)], env=environment(), capture_output=True, text=True, check=True
+            [*words, "--store-dir", str(self._base), "--identity", self._sidecar.identity], env=environment(), capture_output=True, text=True, check=True
         )
         self.pruned += len(json.loads(done.stdout)["removed"])
         states = {run["run"]: run["state"] for run in self._sidecar.request(LIST)["runs"]}
@@ -218,7 +218,7 @@ class _Soak:
 
     def _sample(self) -> Sample:
         process = Path("/proc", str(self._sidecar.pid))
-        runs = self._base / "runs"
+        runs = self._base / "runs" / self._sidecar.identity
         # Threads: the main one, the control lane's, the default run's, the open ones'. The thread of a run that has
         # just ended may still be on its way out.
         deadline = time.monotonic() + 2

@@ -122,6 +122,7 @@ class Sidecar:
         if ticket:
             env[TICKET] = str(ticket)
         self.token = token or ""
+        self.identity = identity
         self.memory = base / "memory" / identity if base is not None else None
         self.runs = base / "runs" / identity if base is not None else None
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed at exit
