@@ -207,10 +207,9 @@ class _Soak:
 
     def _prune(self) -> None:
         """As an operator does, while the sidecar runs."""
-        words = [sys.executable, "-m", "memory_sidecar", "runs", "prune", "--state", "completed", "--json"]
-        done = subprocess.run(
-            [*words, "--store-dir", str(self._base), "--identity", self._sidecar.identity], env=environment(), capture_output=True, text=True, check=True
-        )
+        whose = ["--store-dir", str(self._base), "--identity", self._sidecar.identity]
+        words = [sys.executable, "-m", "memory_sidecar", "runs", "prune", "--state", "completed", "--json", *whose]
+        done = subprocess.run(words, env=environment(), capture_output=True, text=True, check=True)
         self.pruned += len(json.loads(done.stdout)["removed"])
         states = {run["run"]: run["state"] for run in self._sidecar.request(LIST)["runs"]}
         assert "completed" not in states.values()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from memory_sidecar.run import records
 from memory_sidecar.run.journal import Journal, JournalError
 from memory_sidecar.run.records import Record, encode
-from memory_sidecar.run.replay import DamagedError, replay
+from memory_sidecar.run.replay import DamagedError, replay, summary
 from memory_sidecar.store.scope import Change, Scope
 
 keys = st.sampled_from(["a", "b", "c"])
@@ -160,3 +160,16 @@ def test_a_newer_journal_is_called_newer_and_not_damaged(tmp_path: Path) -> None
     with pytest.raises(JournalError, match=r"newer version.*resume the run with that version") as refused:
         journal.open()
     assert "damaged" not in str(refused.value)
+
+
+def test_a_summary_says_what_the_whole_says_and_keeps_no_record() -> None:
+    written = [META, CHANGE, {**CHANGE, "key": "other"}, records.terminal("suspended")]
+    data = encoded(written)
+    whole = replay(data)
+    told: list[dict[str, object]] = []
+    short = summary(data + b'{"seq":5,"ty', told.append)
+    assert whole is not None
+    assert short is not None
+    assert told == whole.records
+    assert (short.first, short.number) == (whole.records[0], len(whole.records))
+    assert short[2:] == whole[1:]

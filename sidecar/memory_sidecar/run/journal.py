@@ -9,6 +9,7 @@ one that says the same (`compact`).
 import errno
 import os
 import stat
+import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Final
@@ -18,7 +19,7 @@ from .columns import FIRST_VERSION
 from .directory import journal_name, stage_name
 from .kinds import version_of
 from .records import Record, encode, of_version
-from .replay import DamagedError, Replayed, check_owner, replay
+from .replay import DamagedError, Summary, check_owner, replay, summary
 
 __all__ = ["Journal", "JournalError", "RunBusyError"]
 
@@ -29,6 +30,9 @@ _MAX_WAITING: Final = 1024
 
 _COMPACT_AFTER: Final = 1024 * 1024
 """Bytes that a journal may grow beyond its last compaction: some thousand changes. Making it short takes a moment."""
+
+_COMPACTING: Final = threading.Lock()
+"""One run's journal at a time: the records of a long one take ten times its size, for a moment."""
 
 _LOOK: Final = 0.2
 """Seconds to allow for someone who only looks whether the journal is open; a run holds it far longer."""
@@ -65,7 +69,7 @@ class Journal:
         self._name_flushed = False
         self._problem: OSError | None = None
 
-    def open(self) -> Replayed | None:
+    def open(self) -> Summary | None:
         """Open and lock an existing journal, cut off a torn tail, and return what it says; None if there is none.
 
         Raises:
@@ -96,20 +100,20 @@ class Journal:
             raise _busy(self._name)  # made a moment ago, by who is opening it
         raise JournalError(f"{self._path} is not a regular file; remove it or use another run id")
 
-    def _adopt(self, descriptor: int, status: os.stat_result) -> Replayed | None:
+    def _adopt(self, descriptor: int, status: os.stat_result) -> Summary | None:
         try:
-            found = replay(files.read_up_to(descriptor, status.st_size))
+            found = summary(files.read_up_to(descriptor, status.st_size))
             if found is not None:
                 mine = self._meta()
-                check_owner(found.records[0], mine["run"], mine["identity"])
+                check_owner(found.first, mine["run"], mine["identity"])
         except DamagedError as error:
             raise JournalError(f"{error.problem.format(path=self._path)}, {error}; {error.remedy}") from error
         self._descriptor = descriptor
         self._length = found.length if found else 0
-        self._seq = len(found.records) + 1 if found else 1
-        self._version = found.records[0]["version"] if found else FIRST_VERSION
+        self._seq = found.number + 1 if found else 1
+        self._version = found.first["version"] if found else FIRST_VERSION
         self._torn = status.st_size > self._length
-        self._settled = found.records[0].get("compacted", 0) if found else 0
+        self._settled = found.first.get("compacted", 0) if found else 0
         with suppress(OSError):
             os.unlink(self._stage)  # of a holder that died while it made the journal short
         return found
@@ -208,14 +212,19 @@ class Journal:
 
     def _compact(self) -> None:
         """Put a short journal in the place of a long one. If that fails the long one goes on, and is tried later."""
+        if not _COMPACTING.acquire(blocking=False):
+            return  # another run's is under way; the next append tries again
         # The module of `compacted` is loaded here, as few runs ever get here; so that may fail too.
-        with suppress(OSError, DamagedError, ImportError):
-            found = None if self._descriptor is None else replay(_read(self._descriptor, self._length))
-            if found is not None:
-                from .compact import compacted
+        try:
+            with suppress(OSError, DamagedError, ImportError):
+                found = None if self._descriptor is None else replay(_read(self._descriptor, self._length))
+                if found is not None:
+                    from .compact import compacted
 
-                self._replace(compacted(found))
-        self._settled = self._length
+                    self._replace(compacted(found))
+            self._settled = self._length
+        finally:
+            _COMPACTING.release()
 
     def _replace(self, data: bytes) -> None:
         """Put a file with `data` in the place of this one, whole.

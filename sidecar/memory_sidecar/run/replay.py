@@ -5,6 +5,7 @@ before anyone was told of it, and does not count; anything else that is wrong is
 around.
 """
 
+from collections.abc import Callable
 from typing import Final
 
 from ..named import NamedTuple
@@ -18,9 +19,11 @@ __all__ = [
     "MisplacedError",
     "NewerError",
     "Replayed",
+    "Summary",
     "check_owner",
     "first_record",
     "replay",
+    "summary",
 ]
 
 _START: Final = b'{"seq":1,"type":"meta"'
@@ -73,11 +76,12 @@ class MisplacedError(DamagedError):
         super().__init__(1, f"it is the journal of run {run} of identity {identity}")
 
 
-class Replayed(NamedTuple):
-    """What a journal says."""
+class Summary(NamedTuple):
+    """What a journal says of its run, without the records."""
 
-    records: list[Record]
-    """All of them, oldest first: the ledger."""
+    first: Record
+    number: int
+    """How many records there are."""
     length: int
     """Bytes that hold whole records; a torn tail begins here."""
     keys: dict[str, str]
@@ -91,6 +95,20 @@ class Replayed(NamedTuple):
     updated: str
 
 
+class Replayed(NamedTuple):
+    """What a journal says. The members are those of `Summary`, and the records themselves."""
+
+    records: list[Record]
+    """All of them, oldest first: the ledger."""
+    length: int
+    keys: dict[str, str]
+    store: str
+    tools: list[str]
+    state: str
+    created: str
+    updated: str
+
+
 def replay(data: bytes) -> Replayed | None:
     """Read a whole journal; None if it holds no whole record yet.
 
@@ -98,27 +116,44 @@ def replay(data: bytes) -> Replayed | None:
         DamagedError: a line is not a record, is out of order, or was written by a newer version; or the file is no
             journal at all.
     """
+    records: list[Record] = []
+    found = summary(data, records.append)
+    return None if found is None else Replayed(records, *found[2:])
+
+
+def summary(data: bytes, tell: Callable[[Record], object] = lambda _: None) -> Summary | None:
+    """As `replay`, but each record is only handed to `tell`: all of a long journal take many times its own size.
+
+    Raises:
+        DamagedError: as `replay` does.
+    """
     check_beginning(data)
     length = data.rfind(b"\n") + 1
     if not length:
         return None
-    records: list[Record] = []
     reading = Reading()
-    for number, line in enumerate(data[: length - 1].split(b"\n"), 1):
-        record = _record(number, line)
+    first: Record = {}
+    record: Record = {}
+    number = start = 0
+    while start < length:
+        end = data.index(b"\n", start)
+        number += 1
+        record = _record(number, data[start:end])
         _check_order(number, record, reading.state)
         KINDS[record["type"]].apply(reading, record)
-        records.append(record)
-    first, last = records[0], records[-1]
-    return Replayed(
-        records,
+        first = first or record
+        tell(record)
+        start = end + 1
+    return Summary(
+        first,
+        number,
         length,
         reading.keys,
         reading.store,
         reading.tools,
         reading.state,
         created=_written(first),
-        updated=_written(last),
+        updated=_written(record),
     )
 
 

@@ -18,7 +18,7 @@ from .records import Reason, Record
 
 if TYPE_CHECKING:
     from ..observe.telemetry import Served
-    from .replay import Replayed
+    from .replay import Summary
 
 __all__ = ["Answer", "HandedScope", "Resume", "Run", "RunRefusedError", "Setting"]
 
@@ -66,7 +66,7 @@ class Run:
         self._scope = Scope()
         self._before: list[Record] | None = []
         """What there is to tell before the run has begun; None once it has."""
-        self._found: Replayed | None = None
+        self._found: Summary | None = None
         self._is_named = False
         """Whether a harness or an operator chose the id: then its journal must be usable."""
         self._journal = Journal(
@@ -108,7 +108,8 @@ class Run:
             JournalError: `open` was called, and the journal cannot be made.
         """
         before, self._before = self._before or [], None
-        if self._found is not None:
+        found, self._found = self._found, None
+        if found is not None:
             here = self._setting.fingerprint
             again = records.resumed(tools=self._setting.catalog.names, store=here, lockdown=self._setting.lockdown)
             self._journal.append([again, self._snapshot()], durable=True)
@@ -118,7 +119,7 @@ class Run:
             except BaseException:
                 self._journal.close()
                 raise
-        if before or (self._found is None and not self._is_named):
+        if before or (found is None and not self._is_named):
             self._journal.append(before)
 
     def close(self) -> None:
