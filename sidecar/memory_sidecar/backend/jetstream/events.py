@@ -62,8 +62,13 @@ class Events:
         )
 
     def refused(self, error: Exception) -> None:
-        """The broker, or the way to it, said no."""
+        """The broker said no, or cannot be reached yet, which is what `lost` has told already."""
+        import nats.errors
+
         said = _said(error)
+        if type(error) is not nats.errors.Error and "author" not in str(error).lower():
+            log.debug("the broker is not back yet", context=self._context, cause=said)
+            return
         if self._client is None or self._client.is_closed or said is None or said in self._told:
             return
         self._told.add(said)
