@@ -22,7 +22,7 @@ from .run.directory import adopt, identity_directory
 from .run.session import Setting
 from .store.rules import is_key
 from .store.store import Store
-from .system import disk, files
+from .system import allocator, disk, files
 from .system.lockdown import Mode
 from .tools.catalog import Catalog
 from .wire.service import Service
@@ -100,6 +100,7 @@ class Plan(NamedTuple):
         directories = (*running.directories, self.journal_dir)  # runs are journaled with no memory too
         ports = running.ports if telemetry is None else (*(running.ports or ()), *telemetry.ports)
         held = lock_down(self.lockdown, directories, ports)
+        allocator.settle()
         running.begin()
         setting = Setting(
             store=running.opened.store,
