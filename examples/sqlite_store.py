@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from typing import NamedTuple
 
-from memory_sidecar.own_store import OpenedStore, OwnStore, serve
+from memory_sidecar.own_store import BackendError, Fact, OpenedStore, OwnStore, Place, fact, guarded, main
 from memory_sidecar.store.contract import ABSENT, ANYTHING, Expected, Info, Item, Stored
 from memory_sidecar.store.document import UNREADABLE, parse_description
 from memory_sidecar.store.errors import ConflictError, OutcomeUnknownError, UnavailableError, UnreadableError
@@ -117,12 +117,21 @@ def _described(document: bytes) -> str:
         return UNREADABLE
 
 
-def open_sqlite(options: SqliteOptions, _identity: str) -> OpenedStore:
-    path = os.path.abspath(options.file)
+def open_sqlite(options: SqliteOptions, place: Place) -> OpenedStore:
+    path = os.path.abspath(os.path.join(place.base or "", options.file))
+    if not place.make and not os.path.exists(path):
+        raise BackendError(
+            f"there is no database {path}", "check harness.memory.options.file, or start its harness once"
+        )
     backend = SqliteBackend(path)
     # SQLite writes files of its own beside the database.
     return OpenedStore(backend, backend.id, options.require_read_before_update, (os.path.dirname(path),))
 
 
+def describe_sqlite(options: SqliteOptions, place: Place) -> list[Fact]:
+    path = os.path.abspath(os.path.join(place.base or "", options.file))
+    return [fact("file", path), guarded(options.require_read_before_update)]
+
+
 if __name__ == "__main__":
-    sys.exit(serve(OwnStore("sqlite", SqliteOptions, open_sqlite)))
+    sys.exit(main(OwnStore("sqlite", SqliteOptions, open_sqlite, describe_sqlite)))

@@ -17,7 +17,7 @@ import asyncio, memory_sidecar
 from memory_sidecar.harness import MemorySidecar
 
 async def main():
-    async with MemorySidecar.launch(store_dir="state") as memory, memory.run("r") as run:
+    async with MemorySidecar.launch(store_dir="state", identity="me") as memory, memory.run("r") as run:
         print(memory_sidecar.__file__, (await run.call("memory_list")).text)
 
 asyncio.run(main())

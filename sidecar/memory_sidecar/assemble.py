@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from .backend.choose import Running, backend_of, must_be_named, open_backend
-from .backend.opened import BackendError, Opened
+from .backend.choose import backend_of, must_be_named, open_backend
+from .backend.opened import BackendError, Opened, Running
 from .config import LAUNCHED, Config, ConfigError, load
 from .exits import StartError
 from .named import NamedTuple
@@ -29,7 +29,6 @@ from .wire.service import Service
 
 if TYPE_CHECKING:
     from .application import Application
-    from .backend.own import OwnStore
     from .observe.otlp import Prepared
 
 __all__ = [
@@ -73,14 +72,9 @@ class Plan(NamedTuple):
     """Where the journals of this identity are."""
     run: str | None
     lockdown: Mode
-    own_store: "OwnStore | None" = None
 
     def _open(self) -> Running:
-        if self.own_store is None:
-            return open_backend(self.config, self.identity, self.store_dir, locked=self.lockdown != "off")
-        from .backend.own import open_own
-
-        return open_own(self.own_store, self.config, self.identity)
+        return open_backend(self.config, self.identity, self.store_dir, locked=self.lockdown != "off")
 
     def start(self) -> Service:
         """Open the store, lock the process down, and return the service.
@@ -116,10 +110,8 @@ class Plan(NamedTuple):
         return Service(setting, run, self.run is not None, running.close, told)
 
 
-def prepare(arguments: Arguments, own_store: "OwnStore | None" = None) -> Plan:
+def prepare(arguments: Arguments) -> Plan:
     """Read the configuration, settle identity and places, and make the journal's directory.
-
-    `own_store` is a store to use in place of the configured backend.
 
     Raises:
         StartError: with the full remedy.
@@ -128,19 +120,14 @@ def prepare(arguments: Arguments, own_store: "OwnStore | None" = None) -> Plan:
     if arguments.run is not None and not is_run_id(arguments.run):
         raise StartError("--run is an id of 1 to 128 letters, digits, _ and -, starting with a letter or digit")
     journal_dir = arguments.journal_dir or default_journal_dir(arguments.store_dir)
-    if config.memory.enabled and own_store is None:
-        try:
-            backend_of(config)
-        except BackendError as error:
-            raise StartError(error.problem, error.remedy) from error
-    identity = _whose(arguments, config, named, own_store=own_store is not None)
+    identity = _whose(arguments, config, named)
     try:
         journal_dir = files.absolute(journal_dir)
     except RemedyError as error:
         raise StartError(f"the journal directory {error.problem}", error.remedy) from error
     own = _make_journal_dir(journal_dir, identity)
     mode = _mode(arguments.lockdown)
-    return Plan(config, identity, arguments.store_dir, own, arguments.run, mode, own_store)
+    return Plan(config, identity, arguments.store_dir, own, arguments.run, mode)
 
 
 def _keep_apart(only_read: Sequence[str], journal_dir: str) -> None:
@@ -244,17 +231,22 @@ def default_journal_dir(store_dir: str | None) -> str:
     return os.path.join(state, "memory-sidecar", "runs")
 
 
-def _whose(arguments: Arguments, config: Config, named: str | None, *, own_store: bool) -> str:
+def _whose(arguments: Arguments, config: Config, named: str | None) -> str:
     """The identity: as named, else of the application that launched this process where that is certain.
 
     Raises:
-        StartError: it is not certain, or cannot be one; or this backend wants it named.
+        StartError: it is not certain, or cannot be one; or this backend wants it named, or does not exist.
     """
-    if named is None and config.memory.enabled and not own_store and must_be_named(config):
-        raise StartError(
-            "no identity is named, and in a bucket that agents share it must be",
-            "set --identity or identity in --config, or harness.memory.options.prefix",
-        )
+    try:
+        if config.memory.enabled:
+            backend_of(config, serving=True)
+        if named is None and config.memory.enabled and (instead := must_be_named(config)):
+            raise StartError(
+                "no identity is named, and in a store that agents share it must be",
+                f"set --identity or identity in --config, or {instead}",
+            )
+    except BackendError as error:
+        raise StartError(error.problem, error.remedy) from error
     identity = named or arguments.default_identity
     if not identity:
         found = launcher()

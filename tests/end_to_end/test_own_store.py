@@ -1,5 +1,6 @@
 """A program that brings its own store is a sidecar like any other: the SQLite example, launched by real harnesses."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -71,7 +72,7 @@ def test_a_misspelt_argument_is_refused() -> None:
 PROGRAM = """
 import os, sys
 sys.path.insert(0, {examples!r})
-from memory_sidecar.own_store import OpenedStore, OwnStore, serve
+from memory_sidecar.own_store import OpenedStore, OwnStore, main
 from memory_sidecar.store.contract import Info
 from sqlite_store import SqliteBackend, SqliteOptions
 
@@ -81,10 +82,10 @@ class Odd(SqliteBackend):
     def get(self, key, *, after=None):
         raise ValueError("secret /path")
 
-def opened(options, identity):
+def opened(options, place):
     return OpenedStore(Odd(options.file), "id", directories=(os.path.dirname(options.file),))
 
-sys.exit(serve(OwnStore("odd", SqliteOptions, opened)))
+sys.exit(main(OwnStore("odd", SqliteOptions, opened)))
 """
 
 
@@ -108,3 +109,44 @@ async def test_a_location_that_tells_too_much_is_refused(launch: Any, tmp_path: 
         async with launch(f"{{file: {tmp_path}/n.db}}", program=program):
             pass
     assert location not in str(refused.value)
+
+
+def test_every_command_knows_it(tmp_path: Path) -> None:
+    """The program is the whole command line: what it serves can be looked at, copied, and taken out of reach."""
+    (tmp_path / "memory.yaml").write_text(
+        "identity: me\nharness: {memory: {enabled: true, backend: sqlite, options: {file: notes.db}}}\n"
+    )
+    (tmp_path / "files.yaml").write_text("identity: me\nharness: {memory: {enabled: true, backend: file}}\n")
+    places = ("--config", "memory.yaml", "--store-dir", "state")
+
+    def program(*words: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            [sys.executable, "-P", str(EXAMPLE), *words], capture_output=True, text=True, check=False, cwd=tmp_path
+        )
+
+    shown = program("info", *places).stdout
+    assert f"  file         {tmp_path}/state/notes.db\n  guard        an overwrite needs a read" in shown
+    assert json.loads(program("info", "--json", *places).stdout)["memory"]["where"] == {
+        "file": f"{tmp_path}/state/notes.db",
+        "require_read_before_update": True,
+    }
+    # What only looks makes nothing.
+    looked = program("info", "--check", *places)
+    assert (looked.returncode, "there is no database" in looked.stdout) == (1, True)
+    assert program("list", *places).returncode == 78
+    assert not (tmp_path / "state").exists()
+    (tmp_path / "state").mkdir()
+
+    (tmp_path / "notes").write_text('{"key": "plan", "description": "About plan", "content": "The plan."}\n')
+    assert program("import", "notes", *places).stdout == "1 created\n"
+    assert "About plan" in program("list", *places).stdout
+    assert "notes                    1\n" in program("info", "--check", *places).stdout
+    told = program("doctor", *places).stdout
+    assert "ok     store        1 of 1024 notes" in told
+    assert f"-> {sys.executable} {EXAMPLE} try --config memory.yaml --store-dir state" in told
+    copied = program("copy", "--from", "memory.yaml", "--to", "files.yaml", *AT)
+    assert (copied.stdout, copied.stderr) == ("1 created\n", "")
+    assert (tmp_path / "state" / "memory" / "me" / "plan.md").exists()
+
+
+AT = ("--from-store-dir", "state", "--to-store-dir", "state")

@@ -159,7 +159,7 @@ def test_the_guard_needs_locks_that_all_machines_see(
 
 @pytest.mark.parametrize("kind", ["ext4", "xfs", "btrfs", "zfs", "overlay", "tmpfs", "ceph", "fuse.fuse-overlayfs", ""])
 def test_the_guard_works_on_disks_of_this_machine(kind: str) -> None:
-    assert disk.refusal("/somewhere", disk.Disk(kind, "", True), guard=True) is None
+    assert disk.refusal("/somewhere", disk.Disk(kind, "", True), vouch="x") is None
 
 
 def test_what_the_kernel_calls_a_disk_is_found_without_proc_too() -> None:

@@ -27,7 +27,7 @@ STEPS: Final = [
     "system.disk.inspect",
     "system.files.make_private_directory",
     "system.lockdown.lock",
-    "backend.file.open_file",
+    "backend.file.row.open_file",
     "wire.session.Lanes",
     "wire.lanes.Lane",
 ]

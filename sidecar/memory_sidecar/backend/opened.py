@@ -1,10 +1,12 @@
 """What opening a backend yields, the same for all of them."""
 
+from collections.abc import Callable
+
 from ..named import NamedTuple
 from ..remedy import RemedyError
 from ..store.store import Store
 
-__all__ = ["BackendError", "Opened"]
+__all__ = ["BackendError", "Opened", "Running", "nothing"]
 
 
 class BackendError(RemedyError):
@@ -20,3 +22,26 @@ class Opened(NamedTuple):
 
     store: Store
     fingerprint: str
+
+
+def nothing() -> None:
+    """There is nothing to begin or to close."""
+
+
+class Running(NamedTuple):
+    """An open backend, how to use it from a thread, and which rights the process must keep for it.
+
+    `begin` starts what threads the backend needs; it is called once, before the store is first used and after the
+    process has given up its other rights. From then on any thread may call the store. `close` releases what the backend
+    needed, within a few seconds, whatever state it is in.
+    """
+
+    opened: Opened
+    begin: Callable[[], None] = nothing
+    close: Callable[[], None] = nothing
+    directories: tuple[str, ...] = ()
+    """Where it writes files; none if it only reads."""
+    only_read: tuple[str, ...] = ()
+    """Where it reads files that the process must not be able to write."""
+    ports: tuple[int, ...] | None = None
+    """TCP ports it connects to; None for no network at all."""

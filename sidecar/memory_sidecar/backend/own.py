@@ -1,25 +1,22 @@
-"""A store that a program brings itself, in place of a configured backend; `memory_sidecar.own_store` is public.
+"""A store that a program brings itself, as one row more; `memory_sidecar.own_store` is public.
 
 Everything but the documents is this product's: the command line, the configuration, authority, journals, the lockdown.
 """
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
-from ..config import Config
 from ..named import NamedTuple
-from ..options import OptionsError, decode_options
 from ..store.contract import Backend
 from ..store.store import Store
 from ..system.digest import digest
-from .choose import Running
-from .opened import BackendError, Opened
+from .opened import BackendError, Opened, Running, nothing
+from .row import Place, Row
 
-__all__ = ["OpenedStore", "OwnStore", "open_own"]
+if TYPE_CHECKING:
+    from .description import Description, Fact, Looked
 
-
-def _nothing() -> None:
-    """There is nothing to begin or to close."""
+__all__ = ["OpenedStore", "OwnStore", "row"]
 
 
 class OpenedStore(NamedTuple):
@@ -36,10 +33,14 @@ class OpenedStore(NamedTuple):
     """Where it writes files. All other directories are closed to it once the process has given up its rights."""
     ports: tuple[int, ...] | None = None
     """TCP ports it connects to; None for no network at all."""
-    begin: Callable[[], None] = _nothing
+    begin: Callable[[], None] = nothing
     """Starts its threads, if it has any: called once, after the rights are given up."""
-    close: Callable[[], None] = _nothing
+    close: Callable[[], None] = nothing
     """Lets go of what it opened, within a few seconds."""
+
+
+def _tells_nothing(_options: Any, _place: Place) -> "Sequence[Fact]":
+    return ()
 
 
 class OwnStore(NamedTuple):
@@ -49,28 +50,52 @@ class OwnStore(NamedTuple):
     """What `harness.memory.backend` may say, and what `Backend.info` says."""
     options: type[Any]
     """A `NamedTuple` of `str`, `bool`, `int` or mappings; a configuration that does not fit it is refused by name."""
-    open: Callable[[Any, str], OpenedStore]
-    """Called with the decoded options and the identity. What it raises as `BackendError` is told."""
+    open: Callable[[Any, Place], OpenedStore]
+    """Called with the decoded options and the place. What it raises as `BackendError` is told."""
+    describe: "Callable[[Any, Place], Sequence[Fact]]" = _tells_nothing
+    """The lines that `info` shows of it, made without touching it: where it is, without a password."""
+    by_identity: bool = False
+    """Whether each identity has notes of its own there. If so, commands ask whose memory is meant."""
+    connects: bool = False
+    """Whether it needs the network."""
 
 
-def open_own(own: OwnStore, config: Config, identity: str) -> Running:
-    """Open the store, as the configuration says.
+def row(own: OwnStore) -> Row:
+    """The store as a row of the table."""
+
+    def open_own(options: Any, place: Place) -> Running:
+        opened = _opened(own, options, place)
+        fingerprint = f"{own.name}:{digest(opened.fingerprint.encode())}"
+        store = Store(opened.backend, guard=opened.guard)
+        made = Opened(store, fingerprint)
+        return Running(made, opened.begin, opened.close, opened.directories, ports=opened.ports)
+
+    def describe(options: Any, place: Place) -> "Description":
+        from .description import Description
+
+        return Description(own.describe(options, place), named=place.identity is not None or not own.by_identity)
+
+    def check(options: Any, place: Place) -> "Looked":
+        from .description import Looked, counted
+
+        running = open_own(options, place._replace(read_only=True, make=False))
+        try:
+            running.begin()
+            return Looked([*counted(running.opened.store)])
+        finally:
+            running.close()
+
+    return Row(own.name, own.options, open_own, describe, check, lambda _options: "", own.connects, "store")
+
+
+def _opened(own: OwnStore, options: Any, place: Place) -> OpenedStore:
+    """Open the store.
 
     Raises:
-        BackendError: the configuration names another backend, its options do not fit, or the store tells more of itself
-            than may be told.
+        BackendError: it says so, it fails, or it tells more of itself than may be told.
     """
-    named = config.memory.backend
-    if named is not None and named != own.name:
-        raise BackendError(
-            f"harness.memory.backend names {named!r}, but the store brought along is {own.name!r}",
-            "name that one, or leave backend out",
-        )
     try:
-        options = decode_options(own.options, config.memory.options, "harness.memory.options")
-        opened = own.open(options, identity)
-    except OptionsError as error:
-        raise BackendError(error.problem, error.remedy) from error
+        opened = own.open(options, place)
     except BackendError:
         raise
     except Exception as error:
@@ -78,9 +103,7 @@ def open_own(own: OwnStore, config: Config, identity: str) -> Running:
             f"the store {own.name!r} cannot be opened ({type(error).__name__})", "see the cause in the log"
         ) from error
     _check_told(own, opened)
-    fingerprint = f"{own.name}:{digest(opened.fingerprint.encode())}"
-    store = Store(opened.backend, guard=opened.guard)
-    return Running(Opened(store, fingerprint), opened.begin, opened.close, opened.directories, ports=opened.ports)
+    return opened
 
 
 def _check_told(own: OwnStore, opened: OpenedStore) -> None:

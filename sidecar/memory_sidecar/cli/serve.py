@@ -18,6 +18,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from ..assemble import lock_down, prepare
+from ..backend.choose import is_brought
 from ..exits import EX_USAGE, StartError
 from ..observe import log
 from ..system.inherited import put_right, restart_alone
@@ -30,7 +31,6 @@ from .shared.places import PLACES, add_options, places
 if TYPE_CHECKING:
     import argparse
 
-    from ..backend.own import OwnStore
     from ..wire.service import Service
 
 __all__ = ["configure", "quick", "run", "serve_harness"]
@@ -71,14 +71,14 @@ def quick(words: Sequence[str]) -> dict[str, str | None] | None:
     return {name.replace("-", "_"): value for name, value in zip(names, values, strict=True)}
 
 
-def serve_harness(options: Mapping[str, str | None], own: OwnStore | None = None) -> int:
+def serve_harness(options: Mapping[str, str | None]) -> int:
     """Serve the harness that started this process, and return the exit status.
 
-    `options` are those of the command line, with underscores. A program that brings a store of its own passes it as
-    `own` (by `own_store.serve`), and is launched by its harness in place of `memory-sidecar serve`.
+    `options` are those of the command line, with underscores.
     """
-    put_right(strays=own is None)
-    if own is None and options.get("lockdown") != "off":
+    # A program with a store of its own may have opened files, and chosen how it was started.
+    put_right(strays=not is_brought())
+    if not is_brought() and options.get("lockdown") != "off":
         restart_alone()
     path = os.environ.pop(TICKET_VARIABLE, "")
     if not path:
@@ -96,13 +96,13 @@ def serve_harness(options: Mapping[str, str | None], own: OwnStore | None = None
         return serve(source, sink, parent, None, _locked(StartError("the launch ticket cannot be used")))
     if refused is not None:
         return serve(source, sink, parent, ticket, _locked(refused))
-    return serve(source, sink, parent, ticket, _started(options, own))
+    return serve(source, sink, parent, ticket, _started(options))
 
 
-def _started(options: Mapping[str, str | None], own: OwnStore | None) -> Service | StartError:
+def _started(options: Mapping[str, str | None]) -> Service | StartError:
     """What is to be served. Whatever goes wrong, the harness is answered: it never sees only a closed pipe."""
     try:
-        plan = prepare(places(options), own)
+        plan = prepare(places(options))
         log.identify(plan.identity)
         service = plan.start()
         _tell_start(service)

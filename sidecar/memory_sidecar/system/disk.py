@@ -75,22 +75,21 @@ def inspect(directory: str) -> Disk:
         return Disk(_kind(opened, directory), no_locks, flushes)
 
 
-def refusal(directory: str, disk: Disk, *, guard: bool = False) -> RemedyError | None:
+def refusal(directory: str, disk: Disk, *, vouch: str = "") -> RemedyError | None:
     """Why `directory` cannot be written by several sidecars that rely on locks; None if it can.
 
-    With `guard` an update must find what its run has read: where machines share a directory but not its locks, no
-    sidecar can promise that.
+    With `vouch` an update must find what its run has read. Where machines share a directory but not its locks, no
+    sidecar can promise that, unless an operator vouches by this setting that one machine alone writes there.
     """
     if disk.no_locks:
         return RemedyError(
             f"cannot use {directory}: its file system has no locks ({disk.no_locks})", "use a directory on a local disk"
         )
-    if guard and disk.is_shared:
+    if vouch and disk.is_shared:
         return RemedyError(
             f"cannot guard updates in {directory}: it is on a network file system ({disk.kind}), whose locks other "
             "machines may not see",
-            "use a directory on a local disk, or, if this machine alone writes there, set "
-            "harness.memory.options.single_machine: true",
+            f"use a directory on a local disk, or, if this machine alone writes there, set {vouch}",
         )
     return None
 

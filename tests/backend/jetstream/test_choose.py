@@ -12,8 +12,9 @@ import pytest
 from tests.support.broker import Broker, add_bucket, connected, run_broker
 
 from memory_sidecar import assemble
-from memory_sidecar.backend.choose import Running, describe, open_backend
-from memory_sidecar.backend.opened import BackendError
+from memory_sidecar.backend.choose import describe, open_backend
+from memory_sidecar.backend.description import json_of
+from memory_sidecar.backend.opened import BackendError, Running
 from memory_sidecar.config import Config, parse
 from memory_sidecar.exits import StartError
 from memory_sidecar.store.errors import OutcomeUnknownError, StoreError, UnavailableError
@@ -112,15 +113,16 @@ def test_what_cannot_be_opened_leaves_nothing_behind(others: set[threading.Threa
 
 def test_it_is_described_offline(broker: Broker) -> None:
     broker.stop()
-    assert describe(config(), "team.agent", None) == {
+    assert json_of(describe(config(), "team.agent", None).facts) == {
         "bucket": "agent-memory",
         "context": "production",
         "prefix": "team.agent",
         "shared": ["agents with the prefix team see, and may change, these keys too"],
         "require_read_before_update": True,
     }
-    assert describe(config(), None, None)["prefix"] is None
-    flat = describe(config(prefix="", no_require_read_before_update=True), None, None)
+    unknown = describe(config(), None, None)
+    assert (unknown.named, json_of(unknown.facts)["prefix"]) == (False, None)
+    flat = json_of(describe(config(prefix="", no_require_read_before_update=True), None, None).facts)
     assert (flat["prefix"], flat["require_read_before_update"]) == ("", False)
     assert flat["shared"]
 

@@ -13,7 +13,7 @@ from ...system.digest import digest
 from ..opened import BackendError, Opened
 from .notes import FileBackend
 
-__all__ = ["FileOptions", "open_file", "refuse_disk", "resolve_directory"]
+__all__ = ["FileOptions", "open_file", "refuse_disk", "resolve_directory", "vouching"]
 
 
 class FileOptions(NamedTuple):
@@ -88,7 +88,13 @@ def open_file(options: FileOptions, identity: str, base: str | None, *, read_onl
 
 def refuse_disk(directory: str, found: disk.Disk, options: FileOptions) -> RemedyError | None:
     """Why notes cannot be written in `directory`, whatever its owner and mode; None if they can."""
-    return disk.refusal(directory, found, guard=options.require_read_before_update and not options.single_machine)
+    return disk.refusal(directory, found, vouch=vouching(options))
+
+
+def vouching(options: FileOptions) -> str:
+    """The setting that lets the guard rely on locks which other machines may not see; "" where nothing relies on it."""
+    needed = options.require_read_before_update and not options.single_machine
+    return "harness.memory.options.single_machine: true" if needed else ""
 
 
 def _accept_disk(directory: str, options: FileOptions) -> None:

@@ -1,24 +1,23 @@
 """Notes in a JetStream KV bucket that the operator owns: bound, never created, and shared by a fleet.
 
-This file opens it: the options, the connection, the failures of a start and their words. What a bucket must be set to
-is in `settings`; what can be done with an open one, in `notes`; listings in `view`; how a note is a message, in
-`message`; the requests themselves, in `api`.
+This file opens it: the connection, the failures of a start and their words. The options are in `options`; what a bucket
+must be set to is in `settings`; what can be done with an open one, in `notes`; listings in `view`; how a note is a
+message, in `message`; the requests themselves, in `api`.
 """
 
 import asyncio
 import hashlib
 import json
-import re
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from ...named import NamedTuple
-from ...store.rules import is_key
 from ..opened import BackendError
 from . import connect as nats_connect
 from . import context as nats_context
 from .api import NO_STREAM, Api, NoAnswerError, RefusedError, StreamInfo, is_temporary
 from .notes import Notes
+from .options import JetStreamOptions, resolve_prefix
 from .refused import not_permitted
 from .settings import add_command, refusals
 from .watched import Settings
@@ -26,78 +25,10 @@ from .watched import Settings
 if TYPE_CHECKING:
     from nats.aio.client import Client
 
-__all__ = [
-    "UNREACHABLE",
-    "JetStreamOptions",
-    "bind",
-    "bind_info",
-    "nesting",
-    "open_jetstream",
-    "resolve_prefix",
-]
+__all__ = ["UNREACHABLE", "bind", "bind_info", "open_jetstream"]
 
 BIND_SECONDS: Final = 10.0
 """The whole of `bind`: a wrong name surfaces at the start of a run instead of hanging it."""
-
-_BUCKET: Final = re.compile(r"[A-Za-z0-9_-]{1,200}")
-
-
-class JetStreamOptions(NamedTuple):
-    """`harness.memory.options` of the JetStream backend."""
-
-    bucket: str
-    """The KV bucket, which must exist."""
-    prefix: str | None = None
-    """Before every key, with a dot between: the identity if omitted; "" for none."""
-    no_require_read_before_update: bool = False
-    """Allow overwriting what this run has not read."""
-
-
-def resolve_prefix(options: JetStreamOptions, identity: str) -> str:
-    """The prefix in force, "" for a flat bucket.
-
-    Raises:
-        BackendError: the bucket, the prefix or the identity that stands in for it is not legal.
-    """
-    if _BUCKET.fullmatch(options.bucket) is None:
-        raise BackendError(
-            f"harness.memory.options.bucket {options.bucket!r:.80} is not the name of a KV bucket; "
-            "use letters, digits, _ and -"
-        )
-    if options.prefix is None:
-        if not is_key(identity):
-            raise BackendError(
-                f"the identity {identity!r:.80} cannot be a key prefix; set identity to letters, digits and "
-                "_ = - or set harness.memory.options.prefix"
-            )
-        return identity
-    if options.prefix and not is_key(options.prefix):
-        raise BackendError(
-            f"harness.memory.options.prefix {options.prefix!r:.80} is not legal; use letters, digits and . _ = - "
-            'with no dot at either end, or "" for none'
-        )
-    return options.prefix
-
-
-def nesting(prefix: str, others: Iterable[str] = ()) -> list[str]:
-    """What an operator must know about who shares keys with `prefix`, one sentence each; [] if nobody can.
-
-    A stored name is prefix, dot, key, and keys may hold dots: `a` with key `b.c` and `a.b` with key `c` are one
-    and the same. `others` are further prefixes in use, as far as they are known.
-    """
-    notes = []
-    if not prefix:
-        notes.append("the flat prefix sees, and may change, the keys of every other prefix of the bucket")
-    parts = prefix.split(".")
-    for length in range(1, len(parts)):
-        outer = ".".join(parts[:length])
-        notes.append(f"agents with the prefix {outer} see, and may change, these keys too")
-    for other in sorted(set(others)):
-        if prefix and other.startswith(prefix + "."):
-            notes.append(f"this prefix sees, and may change, the keys of the prefix {other}")
-        elif not other and prefix:
-            notes.append("agents with the flat prefix see, and may change, these keys too")
-    return notes
 
 
 class Bound(NamedTuple):

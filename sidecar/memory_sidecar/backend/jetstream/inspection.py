@@ -6,7 +6,8 @@ from ..opened import BackendError
 from . import connect as nats_connect
 from . import context as nats_context
 from .api import ATTEMPT_SECONDS, Api, NoAnswerError, RefusedError
-from .bucket import UNREACHABLE, JetStreamOptions, bind_info, resolve_prefix
+from .bucket import UNREACHABLE, bind_info
+from .options import JetStreamOptions, resolve_prefix
 from .settings import absent_replicas, limits, refusals, risks
 
 __all__ = ["inspect_jetstream"]

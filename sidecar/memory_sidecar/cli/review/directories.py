@@ -5,12 +5,11 @@ import stat
 from contextlib import suppress
 from typing import Final
 
-from ...store.rules import is_key
 from ...system import disk, files, staging
 from ..shared.remedy import quoted
 from .check import Check, Checks, wrong
 
-__all__ = ["check_directory", "litter", "strays"]
+__all__ = ["check_directory", "litter"]
 
 _LITTLE: Final = 16 * 1024 * 1024
 """Free bytes under which a disk soon refuses notes: a full store takes four times as much."""
@@ -32,28 +31,10 @@ def litter(check: str, directory: str) -> Checks:
             )
 
 
-def strays(directory: str) -> Checks:
-    """What lies in the directory and is no note: it is never touched, and a person may wonder where it is."""
-    with suppress(OSError), os.scandir(directory) as entries:
-        strays = sorted(
-            entry.name
-            for entry in entries
-            if not entry.name.startswith(".")
-            and not (
-                entry.name.endswith(".md")
-                and is_key(entry.name.removesuffix(".md"))
-                and entry.is_file(follow_symlinks=False)
-            )
-        )
-        if strays:
-            shown = ", ".join(strays[:3]) + (", ..." if len(strays) > 3 else "")
-            yield Check("store", "note", f"not seen as notes in {directory}: {shown}", "notes are files KEY.md")
-
-
-def check_directory(check: str, directory: str, option: str, read_only: bool = False, guard: bool = False) -> Checks:
+def check_directory(check: str, directory: str, option: str, read_only: bool = False, vouch: str = "") -> Checks:
     """Whether a directory is there, or can be made, and is private; whether its disk has room.
 
-    With `read_only` one that is there only has to be readable; with `guard` all who share it must see its locks.
+    With `read_only` one that is there only has to be readable; for `vouch` see `disk.refusal`.
     """
     existing = directory
     while not os.path.lexists(existing) and os.path.dirname(existing) != existing:
@@ -79,7 +60,7 @@ def check_directory(check: str, directory: str, option: str, read_only: bool = F
             change = f"chmod u+rwx {quoted(existing)}"
         yield Check(check, "wrong", f"cannot use {directory}: {existing} is not writable by this user", change)
         return
-    yield from _disk(check, directory, existing, guard)
+    yield from _disk(check, directory, existing, vouch)
     if existing != directory:
         yield Check(check, "ok", f"{directory} will be made at the first start")
     else:
@@ -91,10 +72,10 @@ def check_directory(check: str, directory: str, option: str, read_only: bool = F
         yield Check(check, state, f"only {free // 1024} KiB are free on its disk", "free space, or use another disk")
 
 
-def _disk(check: str, directory: str, existing: str, guard: bool) -> Checks:
+def _disk(check: str, directory: str, existing: str, vouch: str) -> Checks:
     with suppress(OSError):
         found = disk.inspect(existing)
-        refused = disk.refusal(directory, found, guard=guard)
+        refused = disk.refusal(directory, found, vouch=vouch)
         if refused is not None:
             yield wrong(check, refused)
         if not found.flushes:

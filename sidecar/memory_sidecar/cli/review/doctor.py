@@ -12,11 +12,13 @@ import stat
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any, Final
+from typing import Final
 
 from ...assemble import Arguments, default_journal_dir, settle
-from ...backend.choose import Row, Running, backend_of, check, describe, open_backend, row_of
-from ...backend.opened import BackendError
+from ...backend.choose import check, describe, open_backend, row_of
+from ...backend.description import Directory, Looked
+from ...backend.opened import BackendError, Running
+from ...backend.row import Row
 from ...config import Config
 from ...exits import EX_FOUND
 from ...plain import visible
@@ -32,7 +34,7 @@ from ..shared.places import PLACES, add_options, places
 from ..shared.remedy import command
 from ..shared.report import add_json, on_terminal, print_json, print_table
 from .check import Check, Checks, wrong
-from .directories import check_directory, litter, strays
+from .directories import check_directory, litter
 from .journals import check_journals
 
 __all__ = ["configure", "run"]
@@ -75,12 +77,12 @@ def _all(options: Mapping[str, str | None], run_id: str | None) -> Checks:
     except RemedyError as error:
         yield wrong("config", error)
         return
-    yield _config(given, config, backend_of(config))
-    yield _lockdown(connect=row.is_shared)
+    yield _config(given, config, row.name)
+    yield _lockdown(connect=row.connects)
     yield _identity(identity)
     yield from _store(given, config, identity, row)
     yield from check_journals(given, run_id, identity)
-    yield from _apart(given, config, identity, row)
+    yield from _apart(given, config, identity)
 
 
 def _launching(options: Mapping[str, str | None]) -> Checks:
@@ -145,35 +147,29 @@ def _identity(identity: str | None) -> Check:
 
 def _store(given: Arguments, config: Config, identity: str | None, row: Row) -> Checks:
     try:
-        where = describe(config, identity, given.store_dir)
-        directory = where["directory"] if row.in_files else None
-        if row.in_files and directory is None:
-            directory = files.absolute(os.path.join(given.store_dir or "", "memory"))
-            yield from check_directory("store", directory, "--store-dir")
+        directory = describe(config, identity, given.store_dir).directory
+        if directory is not None and directory.path is None:
+            yield from check_directory("store", files.absolute(directory.parent), "--store-dir")
             return
     except RemedyError as error:
         yield wrong("store", error)
         return
-    if directory is not None:
-        read_only = config.memory.read_only
-        guard = where["require_read_before_update"] and not where["single_machine"]
-        option = "harness.memory.options.directory or --store-dir"
-        yield from check_directory("store", directory, option, read_only, guard)
-        if not os.path.isdir(directory) or not os.access(directory, os.R_OK | os.X_OK):
+    if directory is not None and directory.path is not None:
+        path, read_only = directory.path, config.memory.read_only
+        yield from check_directory("store", path, directory.option, read_only, directory.vouch)
+        if not os.path.isdir(path) or not os.access(path, os.R_OK | os.X_OK):
             return
-        yield from strays(directory)
-        yield from litter("store", directory)
-    name = row.place
+        yield from litter("store", path)
     try:
-        running = open_backend(config, identity or "", given.store_dir, read_only=True, locked=True)
-        # Of files it would tell what reading them tells below.
-        state = {} if directory is not None else check(config, identity or "", given.store_dir)[0]
+        running = open_backend(config, identity or "", given.store_dir, read_only=True, make=False, locked=True)
     except BackendError as error:
-        yield wrong(name, error)
+        yield wrong(row.label, error)
         return
     counted = Counted()
-    yield from _notes(running, name, directory, given._asdict(), counted)
-    yield from _bucket(name, state, counted.notes)
+    yield from _notes(running, row.label, directory, given._asdict(), counted)
+    # What would be refused there is told above, in more words.
+    with suppress(RemedyError, StoreError):
+        yield from _looked(row.label, check(config, identity, given.store_dir), counted.notes)
 
 
 class Counted:
@@ -186,31 +182,22 @@ _MANY_MARKS: Final = MAX_ENTRIES
 """Marks of deletions from which on creates and listings take noticeably longer."""
 
 
-def _bucket(name: str, state: Mapping[str, Any], notes: int | None) -> Checks:
-    """What the state of a bucket says about notes to come."""
-    for what in state.get("full", []):
-        yield Check(name, "wrong", *_parted(what))
-    for kind in ("soon_full", "replicas_absent", "may_be_lost"):
-        for what in state.get(kind, []):
-            yield Check(name, "note", *_parted(what))
-    marks = 0 if notes is None else int(state.get("keys_here") or 0) - notes
+def _looked(name: str, looked: Looked, notes: int | None) -> Checks:
+    """What the state of the place says about notes to come."""
+    for one in looked.findings:
+        yield Check(name, *one)
+    marks = 0 if notes is None or looked.names is None else looked.names - notes
     if marks >= _MANY_MARKS:
         yield Check(
             name,
             "note",
             f"{marks} marks of deletions are kept, which makes creates and listings slow",
-            f"remove them: nats kv compact {state['bucket']}",
+            f"remove them: {looked.compact}",
         )
 
 
-def _parted(text: str) -> tuple[str, str]:
-    """What is found, and what mends it, of a sentence that has both."""
-    found, _, mend = text.partition("; ")
-    return found, mend
-
-
 def _notes(
-    running: Running, name: str, directory: str | None, options: Mapping[str, str | None], counted: Counted
+    running: Running, name: str, directory: Directory | None, options: Mapping[str, str | None], counted: Counted
 ) -> Checks:
     running.begin()
     unreadable: list[tuple[str, str]] = []
@@ -253,15 +240,17 @@ def _notes(
         yield Check(name, "wrong", found, mend)
 
 
-def _apart(given: Arguments, config: Config, identity: str | None, row: Row) -> Checks:
+def _apart(given: Arguments, config: Config, identity: str | None) -> Checks:
     """Whether notes and journals have a directory each. What cannot be told is told by the other checks."""
-    with suppress(RemedyError, KeyError):
-        notes = describe(config, identity, given.store_dir)["directory"] if row.in_files else None
+    with suppress(RemedyError):
+        where = describe(config, identity, given.store_dir).directory
+        if where is None or where.path is None:
+            return
         journals = given.journal_dir or default_journal_dir(given.store_dir)
-        if notes is not None and os.path.realpath(notes) == os.path.realpath(journals):
+        if os.path.realpath(where.path) == os.path.realpath(journals):
             yield Check(
                 "journal",
                 "wrong",
-                f"notes and journals are in one directory, {notes}",
-                "set --journal-dir, or harness.memory.options.directory, to another one",
+                f"notes and journals are in one directory, {where.path}",
+                f"set --journal-dir, or {where.option}, to another one",
             )

@@ -8,12 +8,13 @@ Exit statuses: 0 all is well; 1 --check found that a run would be refused; 78 th
 
 import argparse
 import json
-from typing import Any, Final
+from typing import Any
 
 from exposure_policy import TOOLS
 
 from ...assemble import Arguments, default_journal_dir, settle
-from ...backend.choose import backend_of, check, describe, must_be_named, row_of
+from ...backend.choose import check, describe, must_be_named, row_of
+from ...backend.description import Description, Looked, json_of
 from ...backend.opened import BackendError
 from ...config import Config
 from ...exits import EX_CONFIG
@@ -38,58 +39,59 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     try:
-        memory = _memory(places(vars(arguments)))
-        if arguments.check:
-            memory["check"] = _check(places(vars(arguments)))
+        memory, where = _memory(places(vars(arguments)))
+        looked = _check(places(vars(arguments))) if arguments.check else Looked([])
     except RemedyError as error:
         complain(f"memory-sidecar info: {error}")
         return EX_CONFIG
     if arguments.json:
+        if arguments.check:
+            memory["check"] = {"state": json_of(looked.facts), "refused": list(looked.refused)}
         print(json.dumps({"memory": memory}, indent=2))
     else:
         print("Memory")
-        for label, value in _rows(memory):
+        for label, value in _rows(memory, where):
             print(f"  {label:<12} {visible(value, lines=False)}")
         if arguments.check:
-            _show_check(memory["check"])
-    return 1 if arguments.check and memory["check"]["refused"] else 0
+            _show_check(looked)
+    return 1 if looked.refused else 0
 
 
-def _check(arguments: Arguments) -> dict[str, Any]:
+def _check(arguments: Arguments) -> Looked:
     """The state of the store, and why a run would be refused there."""
     config, identity = settle(arguments)
     if not config.memory.enabled:
-        return {"state": {}, "refused": []}
+        return Looked([])
     try:
         check_named(describe(config, identity, arguments.store_dir), arguments)
-        state, refused = check(config, identity or "", arguments.store_dir)
+        return check(config, identity, arguments.store_dir)
     except (BackendError, Failure) as error:
-        state, refused = {}, [str(error)]
-    return {"state": state, "refused": refused}
+        return Looked([], [str(error)])
 
 
-def _show_check(found: dict[str, Any]) -> None:
+def _show_check(found: Looked) -> None:
     print("Check")
-    for name, value in found["state"].items():
-        shown = ", ".join(value) or "none seen" if isinstance(value, list) else "none" if value is None else value
-        print(f"  {name.replace('_', ' '):<24} {visible(str(shown), lines=False)}")
-    for refusal in found["refused"]:
+    for one in found.facts:
+        print(f"  {one.label:<24} {visible(one.shown, lines=False)}")
+    for refusal in found.refused:
         print(f"  {'refused':<24} {visible(refusal, lines=False)}")
-    if not found["refused"]:
+    if not found.refused:
         print("  a run would start here")
 
 
-def _memory(arguments: Arguments) -> dict[str, Any]:
+def _memory(arguments: Arguments) -> tuple[dict[str, Any], Description]:
+    """What `--json` prints, and what is printed of the store without it."""
     config, identity = settle(arguments)
     memory = config.memory
+    row = row_of(config)
     where = describe(config, identity, arguments.store_dir)
-    return {
+    told = {
         "enabled": memory.enabled,
         "identity": identity,
         "identity_from": _identity_from(arguments, config),
-        "backend": backend_of(config),
-        "where": where,
-        "disk": _disk(where.get("directory")),
+        "backend": row.name,
+        "where": json_of(where.facts),
+        "disk": _disk(where.directory.path if where.directory is not None else None),
         "journal": files.absolute(arguments.journal_dir or default_journal_dir(arguments.store_dir)),
         "read_only": memory.read_only,
         "index": not memory.no_index,
@@ -101,9 +103,10 @@ def _memory(arguments: Arguments) -> dict[str, Any]:
             "entries": rules.MAX_ENTRIES,
             "entry_bytes": rules.MAX_ENTRY_BYTES,
         },
-        "lockdown": available(connect=row_of(config).is_shared).describe(),
-        "exposure": {name: dict(row.expose._asdict()) for name, row in TOOLS.items()},
+        "lockdown": available(connect=row.connects).describe(),
+        "exposure": {name: dict(tool.expose._asdict()) for name, tool in TOOLS.items()},
     }
+    return told, where
 
 
 def _identity_from(arguments: Arguments, config: Config) -> str:
@@ -128,19 +131,7 @@ def _disk(directory: str | None) -> dict[str, Any] | None:
     return {"kind": found.kind, "flushes": found.flushes, "locks": not found.no_locks, "network": found.is_shared}
 
 
-_WHERE_LABELS: Final = {"require_read_before_update": "guard", "shared": "shared with"}
-_WHERE_UNKNOWN: Final = {
-    "directory": "memory/<identity>",
-    "prefix": "the identity",
-    "context": "none; set nats_context, or choose one with: nats context select",
-}
-_WHERE_EMPTY: Final = {
-    "prefix": "none; the bucket is flat",
-    "shared": "agents of the same, a flat or a nesting prefix; --check looks",
-}
-
-
-def _rows(memory: dict[str, Any]) -> list[tuple[str, str]]:
+def _rows(memory: dict[str, Any], where: Description) -> list[tuple[str, str]]:
     yes = {True: "yes", False: "no"}
     identity, rule = memory["identity"], memory["identity_from"]
     rows = [
@@ -148,19 +139,7 @@ def _rows(memory: dict[str, Any]) -> list[tuple[str, str]]:
         ("identity", f"{identity}, by {rule}" if identity else rule),
         ("backend", memory["backend"]),
     ]
-    for name, value in memory["where"].items():
-        if name == "single_machine":
-            if value:
-                rows.append(("vouched for", "this machine alone writes there"))
-            continue
-        shown = "; ".join(value) if isinstance(value, list) else value
-        if name == "require_read_before_update":
-            shown = "an overwrite needs a read of the current value" if value else "off; the last writer wins"
-        elif value is None:
-            shown = _WHERE_UNKNOWN[name]
-        elif not shown:
-            shown = _WHERE_EMPTY[name]
-        rows.append((_WHERE_LABELS.get(name, name), shown))
+    rows += [(one.label, one.shown) for one in where.facts if one.shown]
     if memory["disk"] is not None and not memory["disk"]["flushes"]:
         rows.append(("disk", disk.CANNOT_FLUSH))
     limits = memory["limits"]

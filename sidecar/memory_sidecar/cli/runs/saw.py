@@ -44,8 +44,8 @@ def _fingerprint(arguments: argparse.Namespace) -> str | None:
     if given.identity is None and given.config is None:
         return None
     try:
-        if not row_of(settle(given)[0]).in_files:
-            return None  # which bucket it is only its broker tells
+        if row_of(settle(given)[0]).connects:
+            return None  # which store it is cannot be told offline
         with opened(given) as memory:
             return memory.fingerprint
     except (Failure, BackendError):

@@ -11,6 +11,7 @@ from typing import NamedTuple, TypeVar
 
 from ...assemble import Arguments, settle
 from ...backend.choose import backend_of, describe, open_backend
+from ...backend.description import Directory
 from ...exits import EX_CONFIG
 from ...store.contract import Entry, Item
 from ...store.errors import UnavailableError, UnreadableError
@@ -33,8 +34,8 @@ class Memory(NamedTuple):
     fingerprint: str
     identity: str | None
     backend: str
-    directory: str | None
-    """Where the notes' files are, with the file backend."""
+    directory: Directory | None
+    """Where the notes' files are, if they are in files."""
     unused: str = ""
     """Why models cannot use, or not change, what is written into it; "" if they can."""
     doctor: str = ""
@@ -75,23 +76,24 @@ def opened(arguments: Arguments, *, write: bool = False, make: bool = False, emp
     backend = backend_of(config)
     where = describe(config, identity, arguments.store_dir)
     check_named(where, arguments)
-    directory: str | None = where.get("directory")
+    directory = where.directory
+    path = directory.path if directory is not None else None
     unused = ""
     if not config.memory.enabled:
         unused = "note: its configuration has memory disabled, so no run sees it; set harness.memory.enabled: true"
     elif config.memory.read_only:
         unused = "note: its configuration has it read_only, so runs read it and cannot change it"
-    if directory is not None and not make and not os.path.lexists(directory):
+    if path is not None and not make and not os.path.lexists(path):
         if empty:
             yield Memory(Store(Nowhere("There is no such memory yet.")), "none", identity, backend, directory, unused)
             return
         raise Failure(
-            f"there is no memory at {directory}",
+            f"there is no memory at {path}",
             f"check {arguments.option('identity')}, {arguments.option('store-dir')} and {arguments.option('config')}, "
             "or start its harness once",
             status=EX_CONFIG,
         )
-    running = open_backend(config, identity or "", arguments.store_dir, read_only=not write)
+    running = open_backend(config, identity or "", arguments.store_dir, read_only=not write, make=make)
     running.begin()
     doctor = command(arguments._asdict(), "doctor")
 
@@ -107,11 +109,11 @@ def unreadable(memory: Memory, key: str, error: UnreadableError) -> tuple[str, s
     return why_unreadable(memory.directory, key, error)
 
 
-def why_unreadable(directory: str | None, key: str, error: UnreadableError) -> tuple[str, str]:
-    """As `unreadable`, of a note in `directory`, or at a broker."""
+def why_unreadable(directory: Directory | None, key: str, error: UnreadableError) -> tuple[str, str]:
+    """As `unreadable`, of a note in `directory`, or in a store that keeps none in files."""
     if error.remedy:
         return f"{key}: {error.remedy}", ""
     what = str(error).partition(". ")[0]
     if directory is None:
-        return f"{key}: {what}", "replace or remove it at the broker"
-    return f"{key}: {what}", f"look at {quoted(f'{directory}/{key}.md')}, and mend it or move it away"
+        return f"{key}: {what}", "replace or remove it in the store"
+    return f"{key}: {what}", f"look at {quoted(directory.file(key))}, and mend it or move it away"

@@ -6,17 +6,20 @@ from typing import Final
 
 from ...plain import visible
 
-__all__ = ["command", "quoted"]
+__all__ = ["PROGRAM", "command", "quoted"]
+
+PROGRAM: Final = ["memory-sidecar"]
+"""The words that start this program. One that brings a store of its own puts its own here (`own_store`)."""
 
 _PLACES: Final = ("config", "identity", "store_dir", "journal_dir")
 
 
 def command(given: Mapping[str, str | Sequence[str] | None], *words: str) -> str:
-    """The command line `memory-sidecar WORDS`, with those options in `given` that say which place is meant.
+    """The command line `PROGRAM WORDS`, with those options in `given` that say which place is meant.
 
     `given` are the values of parsed options by name with underscores; others than those of places are left out.
     """
-    line = ["memory-sidecar", *words]
+    line = [*PROGRAM, *words]
     for name in _PLACES:
         value = given.get(name)
         for one in [value] if isinstance(value, str) else value or ():

@@ -1,0 +1,86 @@
+"""The row of the backend that keeps notes in files."""
+
+import os
+from typing import TYPE_CHECKING
+
+from ...system import files
+from ..opened import Running
+from ..row import Place, Row
+from .entry import SUFFIX
+from .listing import names
+from .opening import FileOptions, open_file, refuse_disk, resolve_directory, vouching
+
+if TYPE_CHECKING:
+    from ..description import Description, Looked
+
+__all__ = ["ROW"]
+
+
+def _open(options: FileOptions, place: Place) -> Running:
+    opened = open_file(options, place.identity or "", place.base, read_only=place.read_only)
+    directory = (resolve_directory(options, place.identity, place.base),)
+    if place.read_only:
+        return Running(opened, only_read=directory)
+    return Running(opened, directories=directory)
+
+
+def _describe(options: FileOptions, place: Place) -> "Description":
+    from ..description import Description, Directory, fact, guarded
+
+    named = place.identity is not None or options.directory is not None
+    path = resolve_directory(options, place.identity, place.base) if named else None
+    directory = Directory(
+        path,
+        parent=os.path.join(place.base or "", "memory"),
+        option="harness.memory.options.directory or --store-dir",
+        vouch=vouching(options),
+        suffix=SUFFIX,
+    )
+    vouched = "this machine alone writes there" if options.single_machine else ""
+    facts = [
+        fact("directory", path, path or "memory/<identity>"),
+        guarded(options.require_read_before_update),
+        fact("single_machine", options.single_machine, vouched, "vouched for"),
+    ]
+    return Description(facts, named, directory)
+
+
+def _check(options: FileOptions, place: Place) -> "Looked":
+    from ...store.store import Store
+    from ...system import disk
+    from ..description import Finding, Looked, counted, fact
+    from .notes import FileBackend
+
+    directory = resolve_directory(options, place.identity, place.base)
+    if not os.path.lexists(directory):
+        state = fact("directory", "will be made at the first start")
+        return Looked([fact("notes", 0), fact("unreadable", 0), state])
+    if not os.path.isdir(directory) or not files.is_permitted(directory, change=not place.read_only):
+        what = "read" if place.read_only else "read and write"
+        return Looked([], [f"{directory} is not a directory that this user can {what}; mend that, or set directory"])
+    if not place.read_only and (refused := refuse_disk(directory, disk.inspect(directory), options)):
+        return Looked([], [str(refused)])
+    facts = [*counted(Store(FileBackend(directory))), fact("directory", "is there")]
+    others = _strays(directory)
+    shown = ", ".join(others[:3]) + (", ..." if len(others) > 3 else "")
+    seen = Finding("note", f"not seen as notes in {directory}: {shown}", "notes are files KEY.md")
+    return Looked(facts, findings=[seen] if others else [])
+
+
+def _strays(directory: str) -> list[str]:
+    """What lies there and is no note, nor hidden: it is never touched, and a person may wonder where it is."""
+    with files.open_directory(directory) as opened:
+        notes = set(names(opened))
+        return sorted(name for name in os.listdir(opened) if not name.startswith(".") and name not in notes)
+
+
+ROW = Row(
+    "file",
+    FileOptions,
+    _open,
+    _describe,
+    _check,
+    must_be_named=lambda _options: "",
+    connects=False,
+    label="store",
+)
