@@ -201,3 +201,19 @@ def test_a_harness_that_handles_an_interrupt_keeps_its_memory(tmp_path: Path) ->
 def test_all_that_a_harness_catches_is_one_family() -> None:
     kinds = {value for value in vars(harness_errors).values() if isinstance(value, type)}
     assert all(issubclass(kind, harness_errors.SidecarError) for kind in kinds if issubclass(kind, Exception))
+
+
+@pytest.mark.parametrize("searched", ["{given}:", ":{given}", "{given}::", ".:{given}", "{given}:lib"])
+async def test_nothing_is_imported_from_where_the_harness_stands(
+    searched: str, launch: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What lies in the working directory or below it would run before the sidecar gives up any right."""
+    for place in (tmp_path / "here", tmp_path / "here" / "lib"):
+        place.mkdir()
+        (place / "sitecustomize.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n")
+    monkeypatch.chdir(tmp_path / "here")
+    env = environment()
+    env["PYTHONPATH"] = searched.format(given=env["PYTHONPATH"])
+    async with launch(env=env):
+        pass
+    assert not (tmp_path / "ran").exists()

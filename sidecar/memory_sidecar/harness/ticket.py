@@ -16,6 +16,9 @@ _TICKET: Final = "MEMORY_SIDECAR_TICKET"
 _PARENT: Final = "MEMORY_SIDECAR_PARENT"
 """The one that says whose child the sidecar is: should this process die before it has looked, it ends all the same."""
 
+_SEARCHED: Final = "PYTHONPATH"
+"""Where Python looks for modules first, `sitecustomize` at its start among them."""
+
 EXTENSION: Final = "memory-sidecar/harness"
 """The capability under which a request presents the token: `{"ticket": token}`."""
 
@@ -56,9 +59,17 @@ def ticket() -> Iterator[tuple[str, str]]:
 
 
 def launch_environment(path: str, env: Mapping[str, str] | None) -> dict[str, str]:
-    """The environment of a sidecar that is to use the ticket at `path`: beside that, `env` or this process's own."""
+    """The environment of a sidecar that is to use the ticket at `path`: beside that, `env` or this process's own.
+
+    Of PYTHONPATH only absolute elements are kept. An empty one, as in `PYTHONPATH=$PYTHONPATH:/opt/lib`, means the
+    working directory: Python would import a `sitecustomize.py` or `memory_sidecar` from there before the sidecar has
+    given up any right. A relative one means a place below it.
+    """
     surroundings = {**(os.environ if env is None else env), _TICKET: path}
     surroundings.pop(_PARENT, None)  # whoever launched this process is not the one to watch
+    searched = surroundings.pop(_SEARCHED, "").split(os.pathsep)
+    if kept := [element for element in searched if os.path.isabs(element)]:
+        surroundings[_SEARCHED] = os.pathsep.join(kept)
     with suppress(OSError):  # where the system has no such names, nothing is said
         surroundings[_PARENT] = f"{os.getpid()}@{os.readlink('/proc/self/ns/pid')}"
     return surroundings
