@@ -6,6 +6,7 @@ import runpy
 import signal
 import subprocess
 import sys
+import traceback
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
@@ -128,10 +129,18 @@ print(sorted({"anthropic", "openai", "agents", "mcp", "pydantic_ai", "pydantic"}
     assert done.stdout.strip() == "[]"
 
 
-def test_a_missing_sdk_is_named_with_its_extra() -> None:
-    code = "import sys; sys.modules['pydantic_ai'] = None; import memory_sidecar.harness.pydantic_ai"
+@pytest.mark.parametrize(
+    ("module", "extra", "code"),
+    [
+        ("pydantic_ai", "pydantic-ai", "import memory_sidecar.harness.pydantic_ai"),
+        ("mcp", "mcp", "from memory_sidecar.harness.mcp import memory_session as m; asyncio.run(m().__aenter__())"),
+        ("mcp", "mcp", "from memory_sidecar.harness.mcp import memory_transport as m; asyncio.run(m().__aenter__())"),
+    ],
+)
+def test_a_missing_sdk_is_named_with_its_extra(module: str, extra: str, code: str) -> None:
+    code = f"import asyncio, sys; sys.modules[{module!r}] = None; {code}"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert "pip install 'memory-sidecar[pydantic-ai]'" in done.stderr.splitlines()[-1]
+    assert f"pip install 'memory-sidecar[{extra}]'" in done.stderr.splitlines()[-1]
 
 
 # --- Anthropic -------------------------------------------------------------------------------------------------------
@@ -394,36 +403,36 @@ async def test_pydantic_ai_test_model_calls_every_tool(open_run: OpenRun) -> Non
 
 
 @on_asyncio
-async def test_the_guards_know_what_the_adapters_make(open_run: OpenRun, tmp_path: Path) -> None:
-    from mcp.server import MCPServer
+async def test_nothing_that_the_adapters_make_answers_a_stranger(open_run: OpenRun, tmp_path: Path) -> None:
+    from mcp import Client
 
-    from exposure_policy import ExposureRefused
-    from exposure_policy.guards.mcp import guard
+    from exposure_policy import ExposureRefused, Surface
+    from exposure_policy.serving import Serving, memory_for_my_own_thinking
     from memory_sidecar.harness import anthropic, openai_agents
-    from memory_sidecar.harness.mcp import memory_session
+    from memory_sidecar.harness.mcp import memory_session, memory_transport
     from memory_sidecar.harness.pydantic_ai import MemoryToolset
 
-    async with open_run() as run, memory_session(identity="t", store_dir=tmp_path, errlog=sys.__stderr__) as session:
+    transport: Any = memory_transport(identity="t", store_dir=tmp_path, errlog=sys.__stderr__)
+    async with (
+        open_run() as run,
+        memory_session(identity="t", store_dir=tmp_path, errlog=sys.__stderr__) as session,
+        Client(transport) as client,
+    ):
         runnable: Any = anthropic.memory_tools(run)[1]
         function: Any = openai_agents.memory_tools(run)[1]
         toolset: Any = MemoryToolset(run)
-
-        async def with_anthropic(name: str) -> str:
-            return str(await runnable.call({"key": name}))
-
-        async def with_agents(name: str) -> str:
-            return str(await function.on_invoke_tool(None, name))
-
-        async def with_pydantic(name: str) -> str:
-            return str(await toolset.call_tool("memory_read", {"key": name}, None, None))
-
-        async def with_mcp(name: str) -> str:
-            return str(await session.call_tool("memory_read", {"key": name}))
-
-        for wrapper in (with_anthropic, with_agents, with_pydantic, with_mcp):
-            server: Any = guard(MCPServer("public"))
-            with pytest.raises(ExposureRefused):
-                server.add_tool(wrapper, name="notes", description="Look something up")
+        waiting: dict[str, Callable[[], Any]] = {
+            "anthropic": lambda: runnable.call({"key": "a"}),
+            "openai_agents": lambda: function.on_invoke_tool(None, '{"key": "a"}'),
+            "pydantic_ai": lambda: toolset.call_tool("memory_read", {"key": "a"}, None, None),
+            "session": lambda: session.call_tool("memory_read", {"key": "a"}),
+            "transport": lambda: client.call_tool("memory_read", {"key": "a"}),
+        }
+        for name, ask in waiting.items():
+            with Serving(Surface.MCP), pytest.raises(ExposureRefused, match="memory is private"):
+                pytest.fail(f"{name}: {await ask()}")
+            with Serving(Surface.MCP), memory_for_my_own_thinking(reason="a test"):
+                assert "Nothing is stored under this key" in str(await ask()), name
 
 
 # --- the official MCP SDK --------------------------------------------------------------------------------------------
@@ -449,6 +458,41 @@ async def test_mcp_session(tmp_path: Path) -> None:
         assert "- deploy: When we deploy" in (session.instructions or "")
         read = await session.call_tool("memory_read", {"key": "deploy"})
         assert read.structured_content == {"found": True, **NOTE}
+
+
+@pytest.mark.parametrize("mode", ["legacy", "auto", "2026-07-28"])
+async def test_the_transport_serves_a_client_that_knows_nothing_of_the_ticket(mode: str, tmp_path: Path) -> None:
+    from mcp import Client, MCPError
+
+    from memory_sidecar.harness.mcp import memory_transport
+
+    def transport(**options: Any) -> Any:
+        return memory_transport(identity="tester", store_dir=tmp_path, run="monday", errlog=sys.__stderr__, **options)
+
+    async with Client(transport(), mode=mode) as client:
+        assert [tool.name for tool in (await client.list_tools()).tools] == TOOLS
+        assert (await client.call_tool("memory_write", NOTE)).structured_content == {"written": True, "key": "deploy"}
+        with anyio.fail_after(20), pytest.raises(MCPError, match="longer than 1048576 bytes"):
+            await client.call_tool("memory_write", {**NOTE, "content": "x" * 1_048_600})
+        assert (await client.call_tool("memory_read", {"key": "../etc"})).is_error
+    assert '"reason":"suspended"' in (tmp_path / "runs" / "tester" / "monday.jsonl").read_text()
+    async with Client(transport(), mode=mode) as client:
+        if mode != "2026-07-28":  # such a client asks for nothing before its first request
+            assert "- deploy: When we deploy" in (client.instructions or "")
+        assert (await client.call_tool("memory_read", {"key": "deploy"})).structured_content == {"found": True, **NOTE}
+    (tmp_path / "bad.yaml").write_text("harness: {memory: {enabeld: true}}")
+    with pytest.raises((MCPError, ExceptionGroup)) as refused:
+        async with Client(transport(config=tmp_path / "bad.yaml"), mode=mode) as client:
+            await client.list_tools()
+    assert "did you mean enabled?" in "".join(traceback.format_exception(refused.value))
+
+
+async def test_the_transport_says_why_it_cannot_start(tmp_path: Path) -> None:
+    from memory_sidecar.harness.mcp import memory_transport
+
+    with pytest.raises(StartError, match=r"cannot run /nowhere: No such file or directory; check the command"):
+        async with memory_transport(command=["/nowhere"], identity="tester", store_dir=tmp_path):
+            pytest.fail("it started")
 
 
 async def test_mcp_session_raises_what_the_block_raises(tmp_path: Path) -> None:

@@ -1,21 +1,26 @@
-"""Memory for a harness that is built on the official MCP SDK (`mcp`): a session with a sidecar of its own.
+"""Memory for whatever speaks MCP by itself: a transport to a sidecar of its own, and a session over it.
+
+    async with Client(memory_transport(identity="researcher", store_dir="state", run="monday")) as client:
+        result = await client.call_tool("memory_list", {})  # any client that takes a transport or a pair of streams
 
     async with memory_session(identity="researcher", store_dir="state", run="monday") as session:
         tools = (await session.list_tools()).tools
-        result = await session.call_tool("memory_list", {})
 
-The session has one run. `session.instructions` is its system text, and leaving the block suspends it.
+Both work with the official SDK `mcp`, 1.x and 2.x, on asyncio and trio. The transport has one run. The system text is
+in the answer to the handshake (`instructions`), and leaving the block suspends the run.
 """
 
 from __future__ import annotations
 
 import sys
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, TextIO, Unpack
+from typing import TYPE_CHECKING, Any, Final, TextIO, Unpack
+
+from exposure_policy.serving import ask
 
 from . import bounds
 from .command import LaunchOptions, StrPath, command_line
-from .errors import StartError, start_failed, start_refused
+from .errors import SidecarDiedError, StartError, start_failed, start_refused
 from .frames import MAX_FRAME
 from .ticket import EXTENSION, launch_environment, ticket
 
@@ -23,10 +28,74 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
 
     from mcp import ClientSession
-    from mcp.client._transport import WriteStream
+    from mcp.client._transport import ReadStream, WriteStream
     from mcp.shared.message import SessionMessage
 
-__all__ = ["memory_session"]
+__all__ = ["memory_session", "memory_transport"]
+
+_META: Final = "io.modelcontextprotocol/"
+_INVALID_REQUEST: Final = -32600
+_CLOSED: Final = "Connection closed"
+"""The SDK's own word for it; its code is one of ours too."""
+
+
+@asynccontextmanager
+async def memory_transport(
+    *,
+    run: str | None = None,
+    command: Sequence[StrPath] | None = None,
+    env: Mapping[str, str] | None = None,
+    errlog: TextIO | None = None,
+    **options: Unpack[LaunchOptions],
+) -> AsyncIterator[tuple[ReadStream[SessionMessage | Exception], WriteStream[SessionMessage]]]:
+    """Start a sidecar, yield the pair of streams that a client of the SDK takes, and end it.
+
+    The client needs to know nothing of the launch's ticket: it is put into the first message of a client that begins
+    with `initialize`, and into every request of one that speaks MCP 2026-07-28.
+
+    Args:
+        run: the run's id; it is resumed if it exists. A new one by default.
+        errlog: where the sidecar's log goes; this process's stderr by default.
+
+    The others are those of `MemorySidecar.launch`. A request that is larger than the sidecar reads, or that holds what
+    JSON cannot carry, raises the SDK's `MCPError` (`McpError` in 1.x), or a ValueError where the SDK itself cannot
+    write it (a Python object, 250 nested lists); the client goes on. While a stranger is served (see
+    `exposure_policy.serving`) each request raises ExposureRefused. A sidecar that cannot start tells the remedy in its
+    answer to the first request. When it dies, so does every request from then on; what it acknowledged is saved, and a
+    new transport with the same `run` resumes it.
+
+    Raises:
+        ImportError: the SDK is not installed.
+        StartError: the process cannot be started; the text is the remedy.
+        SidecarDiedError: the process has ended, and the client did not notice (1.x).
+        TypeError: there is no such option, or a value is of the wrong type.
+    """
+    words = command_line(command, options, run)
+    stdio_client, parameters = _sdk()
+    failure: BaseException | None = None
+    started = False
+    with ticket() as (path, token):
+        server = parameters(command=words[0], args=words[1:], env=launch_environment(path, env))
+        try:
+            async with stdio_client(server, errlog or sys.stderr) as (read, write):
+                started = True
+                try:
+                    yield read, _Ticketed(write, token)
+                except BaseException as error:  # noqa: BLE001 - raised again below, not wrapped in a group
+                    failure = error
+        except Exception as error:
+            if not started and isinstance(error, OSError):
+                raise StartError(f"cannot run {words[0]}: {error.strerror}; check the command") from error
+            if not started and isinstance(error, ValueError):
+                raise StartError(f"cannot run {words[0]}: {error}; check the options given") from error
+            if not started:
+                raise
+            if not isinstance(failure, Exception):  # the SDK's writer broke, and cancelled the block
+                raise SidecarDiedError(
+                    "the memory sidecar closed its pipe; what it acknowledged is saved: launch it again with this run"
+                ) from error
+    if failure is not None:
+        raise failure
 
 
 @asynccontextmanager
@@ -40,83 +109,121 @@ async def memory_session(
 ) -> AsyncIterator[ClientSession]:
     """Start a sidecar, yield an initialized `ClientSession` with it, and end it.
 
-    Args:
-        run: the run's id; it is resumed if it exists. A new one by default.
-        errlog: where the sidecar's log goes; this process's stderr by default.
-
-    The others are those of `MemorySidecar.launch`. A request that is larger than the sidecar reads, or that holds what
-    JSON cannot carry, raises the SDK's `MCPError`, or a ValueError where the SDK itself cannot write it (a Python
-    object, 250 nested lists); the session goes on. When the sidecar dies, so does every request from then on:
-    "Connection closed". What it acknowledged is saved, and a new session with the same `run` resumes it.
+    `session.instructions` is the run's system text. Everything else is as `memory_transport` says.
 
     Raises:
-        StartError: it cannot start; the text is the remedy.
+        ImportError: the SDK is not installed.
+        StartError: the sidecar cannot start; the text is the remedy.
+        SidecarDiedError: the process has ended, and the client did not notice (1.x).
         TypeError: there is no such option, or a value is of the wrong type.
     """
+    _sdk()
     import anyio
-    from mcp import ClientSession, MCPError, StdioServerParameters
-    from mcp.client.stdio import stdio_client
+    from mcp import ClientSession
 
-    words = command_line(command, options, run)
     failure: BaseException | None = None
-    with ticket() as (path, token):
-        server = StdioServerParameters(command=words[0], args=words[1:], env=launch_environment(path, env))
+    async with (
+        memory_transport(run=run, command=command, env=env, errlog=errlog, **options) as streams,
+        ClientSession(*streams) as session,
+    ):
         try:
-            async with (
-                stdio_client(server, errlog or sys.stderr) as (read, write),
-                ClientSession(read, _Bounded(write), extensions={EXTENSION: {"ticket": token}}) as session,
-            ):
-                try:
-                    try:
-                        with anyio.fail_after(bounds.START_SECONDS):
-                            await session.initialize()
-                    except MCPError as error:
-                        raise _cannot_start(error) from None
-                    except TimeoutError as error:
-                        raise start_failed() from error
-                    # The guards of exposure_policy know by it what would publish this session.
-                    setattr(session, "__memory_private__", True)  # noqa: B010 - no attribute of the SDK's
-                    yield session
-                except BaseException as error:  # noqa: BLE001 - raised again below, not wrapped in a group
-                    failure = error
-        except OSError as error:
-            raise StartError(f"cannot run {words[0]}: {error.strerror}; check the command") from error
-        except ValueError as error:
-            raise StartError(f"cannot run {words[0]}: {error}; check the options given") from error
+            try:
+                with anyio.fail_after(bounds.START_SECONDS):
+                    told = await session.initialize()
+            except TimeoutError as error:
+                raise start_failed() from error
+            except Exception as error:  # noqa: BLE001 - the SDK's, whose name differs by version
+                raise _cannot_start(error) from None
+            if not hasattr(session, "instructions"):  # 1.x keeps no text
+                setattr(session, "instructions", told.instructions)  # noqa: B010
+            # The guards of exposure_policy know by it what would publish this session.
+            setattr(session, "__memory_private__", True)  # noqa: B010 - no attribute of the SDK's
+            yield session
+        except BaseException as error:  # noqa: BLE001 - raised again below, not wrapped in a group
+            failure = error
     if failure is not None:
         raise failure
 
 
-def _cannot_start(error: Any) -> StartError:
-    if error.message == "Connection closed":  # the SDK's own word; its code is one of ours too
+def _sdk() -> tuple[Any, Any]:
+    """What launches a process and speaks to it, of whichever version of the SDK is installed."""
+    try:
+        from mcp import StdioServerParameters
+        from mcp.client.stdio import stdio_client
+    except ImportError as error:
+        raise ImportError(
+            "memory_sidecar.harness.mcp needs the official MCP SDK, 1.x or 2.x: pip install 'memory-sidecar[mcp]'"
+        ) from error
+    return stdio_client, StdioServerParameters
+
+
+def _cannot_start(error: Exception) -> Exception:
+    """What the first request's error means. The SDK's has an `error` of JSON-RPC's form; another is passed on."""
+    told = getattr(error, "error", None)
+    if told is None:
+        return error
+    if told.message == _CLOSED:
         return start_failed("the memory sidecar ended before it answered")
-    return start_refused(error.code, error.message)
+    return start_refused(told.code, told.message)
 
 
-class _Bounded:
-    """The SDK's stream to the sidecar, for messages that the sidecar reads: it could not answer a larger one under its
-    id, so the wait for that would never end."""
+class _Ticketed:
+    """The SDK's stream to the sidecar: requests present the ticket, and what the sidecar would not read is refused.
 
-    def __init__(self, stream: WriteStream[SessionMessage]) -> None:
+    It could not answer a request that is too large under its id, so the wait for that would never end.
+    """
+
+    def __init__(self, stream: WriteStream[SessionMessage], token: str) -> None:
         self._stream = stream
+        self._capability = {EXTENSION: {"ticket": token}}
 
     async def send(self, item: SessionMessage) -> None:
-        from mcp import MCPError, types
-
+        message: Any = getattr(item.message, "root", item.message)  # 1.x wraps it
+        if hasattr(message, "method") and hasattr(message, "id"):
+            ask(f"MCP request {message.method}")
+            self._present(message)
         try:
             frame = item.message.model_dump_json(by_alias=True, exclude_unset=True).encode()
         except ValueError as error:  # the SDK's writer would fail on it for all others too
-            raise MCPError(types.INVALID_REQUEST, f"the request is no JSON: {error}; send it without that") from None
+            raise _refusal(f"the request is no JSON: {error}; send it without that") from None
         if len(frame) > MAX_FRAME:
-            raise MCPError(types.INVALID_REQUEST, f"the request is longer than {MAX_FRAME} bytes; send less at a time")
+            raise _refusal(f"the request is longer than {MAX_FRAME} bytes; send less at a time")
         await self._stream.send(item)
+
+    def _present(self, request: Any) -> None:
+        """Put the ticket where the revision that the request is of has it."""
+        params = request.params or {}
+        meta = params.get("_meta") or {}
+        if request.method == "initialize":
+            request.params = {**params, "capabilities": self._with_ticket(params.get("capabilities"))}
+        elif f"{_META}protocolVersion" in meta:
+            name = f"{_META}clientCapabilities"
+            request.params = {**params, "_meta": {**meta, name: self._with_ticket(meta.get(name))}}
+
+    def _with_ticket(self, capabilities: dict[str, Any] | None) -> dict[str, Any]:
+        given = capabilities or {}
+        return {**given, "extensions": {**(given.get("extensions") or {}), **self._capability}}
 
     async def aclose(self) -> None:
         await self._stream.aclose()
 
-    async def __aenter__(self) -> _Bounded:
+    async def __aenter__(self) -> _Ticketed:
         await self._stream.__aenter__()
         return self
 
     async def __aexit__(self, *exception: Any) -> bool | None:
         return await self._stream.__aexit__(*exception)
+
+
+def _refusal(text: str) -> Exception:
+    """The SDK's own error, which its clients know how to handle."""
+    from mcp.shared import exceptions
+
+    made: Exception
+    if hasattr(exceptions, "MCPError"):
+        made = exceptions.MCPError(_INVALID_REQUEST, text)
+    else:
+        from mcp.types import ErrorData
+
+        made = getattr(exceptions, "McpError")(ErrorData(code=_INVALID_REQUEST, message=text))  # noqa: B009 - of 1.x
+    return made
