@@ -51,7 +51,7 @@ async def monday(config: Path, place: Path) -> None:
 def on_disk(place: Path) -> None:
     say("2. On disk: a note is a markdown file that you can read, and a journal tells what the run has seen.")
     note = place / "memory" / "demo-agent" / "repo-layout.md"
-    journal = place / "runs" / "research.jsonl"
+    journal = place / "runs" / "demo-agent" / "research.jsonl"
     print(f"  {note.relative_to(place)}")
     print(textwrap.indent(note.read_text(), "  | ", lambda _: True))
     print(f"  {journal.relative_to(place)}")

@@ -80,9 +80,9 @@ def test_the_fleet_shares_one_memory(run_example) -> None:
     assert told.splitlines()[-1].endswith('{"written":true,"key":"runbook"}')
 
 
-def test_the_guards_of_the_readme(tmp_path: Path) -> None:
+def test_the_guards_of_the_documents(tmp_path: Path) -> None:
     pytest.importorskip("mcp")
-    text = (EXAMPLES.parent / "README.md").read_text()
+    text = (EXAMPLES.parent / "docs" / "review.md").read_text()
     (code,) = [block for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "guard_mcp" in block]
     refused = (
         "\nfrom exposure_policy import ExposureRefused"

@@ -148,11 +148,11 @@ def test_whatever_is_planted_there_is_one_line_an_entry(descriptions: list[str])
         assert len(line) <= len(f"- {item.key}: ") + INDEX_DESCRIPTION
 
 
-def test_the_readme_tells_how_large_a_full_index_is() -> None:
-    readme = (Path(__file__).parents[2] / "README.md").read_text()
+def test_the_documents_tell_how_large_a_full_index_is() -> None:
+    told = (Path(__file__).parents[2] / "docs" / "configuration.md").read_text()
     full = instructions(
         [Item(f"note-{number:04}".ljust(20, "k"), "d" * 200) for number in range(1024)], read_only=False
     )
     none = instructions(None, read_only=False)
-    assert f"makes a text of {round(len(full), -3):,} characters" in readme
-    assert f"the text then has {round(len(none), -2):,} characters" in readme
+    assert f"makes a text of {round(len(full), -3):,} characters" in told
+    assert f"the text then has {round(len(none), -2):,} characters" in told

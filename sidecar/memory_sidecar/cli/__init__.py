@@ -55,7 +55,7 @@ In Python, do not run it by hand; write
 
     from memory_sidecar.harness import MemorySidecar
 
-    async with MemorySidecar.launch(store_dir="state") as memory:
+    async with MemorySidecar.launch(identity="my-agent", store_dir="state") as memory:
         async with memory.run("monday") as run:
             ...  # give run.tools and run.instructions to your model, and its calls to run.call(name, arguments)
 

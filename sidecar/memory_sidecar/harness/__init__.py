@@ -1,6 +1,6 @@
 """What a Python harness imports: launch the sidecar, open runs, hand the model's calls over.
 
-    async with MemorySidecar.launch(store_dir="state") as memory:
+    async with MemorySidecar.launch(identity="my-agent", store_dir="state") as memory:
         async with memory.run("monday") as run:
             answer = await run.call("memory_list", {})
 

@@ -1,6 +1,6 @@
 """The library for programs without an event loop: scripts, notebooks, synchronous frameworks, threads.
 
-    with MemorySidecar.launch(store_dir="state") as memory, memory.run("monday") as run:
+    with MemorySidecar.launch(identity="my-agent", store_dir="state") as memory, memory.run("monday") as run:
         answer = run.call("memory_list")
 
 The same as `memory_sidecar.harness`, but that nothing is awaited. Any thread may call, several at once too, and where

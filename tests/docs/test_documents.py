@@ -1,0 +1,83 @@
+"""What the documents say can be done: links lead somewhere, commands exist, and the programs of the README run."""
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.support.sidecar import ROOT, environment
+
+from memory_sidecar.cli import COMMANDS
+
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+README = (ROOT / "README.md").read_text()
+documents = pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+
+
+def anchors(path: Path) -> set[str]:
+    """The names of a document's headings, as GitHub makes them."""
+    headings = re.findall(r"(?m)^#+ (.*)$", path.read_text())
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@documents
+def test_every_link_leads_somewhere(path: Path) -> None:
+    for target in re.findall(r"\]\(([^)\s]+)\)", path.read_text()):
+        if target.startswith(("https:", "http:", "mailto:")):
+            continue
+        name, _, anchor = target.partition("#")
+        linked = path.parent / name if name else path
+        assert linked.exists(), target
+        assert not anchor or anchor in anchors(linked), target
+
+
+def shell(path: Path) -> list[list[str]]:
+    """The commands of a document that a reader would paste: what stands in backquotes, and after a prompt."""
+    text = path.read_text()
+    found = re.findall(r"`((?:make|memory-sidecar|\.venv/bin/\S+) [^`\n]*)`", text) + re.findall(r"(?m)^\$ (.*)$", text)
+    return [shlex.split(command.rstrip("\\"), comments=True) for command in found if command.count("'") % 2 == 0]
+
+
+@documents
+def test_every_command_exists(path: Path) -> None:
+    targets = set(re.findall(r"(?m)^([a-z-]+):", (ROOT / "Makefile").read_text()))
+    for words in shell(path):
+        match [word.removeprefix(".venv/bin/") for word in words]:
+            case ["make", target, *_] if "=" not in target:
+                assert target in targets, words
+            case ["memory-sidecar", command, *_] if command.isalpha():
+                assert command in COMMANDS, words
+            case ["python" | "pytest", *rest]:
+                assert all((ROOT / word.partition("::")[0]).exists() for word in rest if "/" in word), words
+
+
+@pytest.mark.parametrize("program", re.findall(r"```python\n(.*?)```", README, re.DOTALL))
+def test_the_programs_of_the_readme_run(program: str, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program],
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert '{"memories":[' in done.stdout
+
+
+def test_the_readme_shows_what_the_smallest_harness_prints(tmp_path: Path) -> None:
+    printed = re.search(r"It prints, the first time:\n\n```\n(.*?)```", README, re.DOTALL)
+    smallest = (ROOT / "examples" / "smallest.py").read_text()
+    assert smallest.partition("\n\n")[2] in README
+    done = subprocess.run(
+        [sys.executable, "-c", smallest], cwd=tmp_path, env=environment(), capture_output=True, text=True, check=True
+    )
+    assert printed is not None
+    assert done.stdout == printed[1]
+
+
+def test_the_readme_stays_short() -> None:
+    assert len(README.splitlines()) <= 150
