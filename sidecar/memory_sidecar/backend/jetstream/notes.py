@@ -9,7 +9,6 @@ cluster lag.
 
 import asyncio
 import random
-import re
 from functools import partial
 from typing import Final, TypeVar
 
@@ -19,12 +18,11 @@ from ...store.rules import MAX_ENTRIES, check_capacity
 from .api import (
     CONFLICT,
     Api,
-    Message,
     NoAnswerError,
     RefusedError,
-    StreamInfo,
     is_temporary,
 )
+from .leader import LAG_SECONDS, REVISION, Leader
 from .message import MARKER, WRITE, Attempt, Document, free_at, is_value, replaced_by, revision_of
 from .refused import AWAY, no_room_to_delete, refusal
 from .view import View
@@ -35,18 +33,12 @@ __all__ = ["Notes"]
 
 T = TypeVar("T")
 
-LAG_SECONDS: Final = 1.5
-"""How long a new leader may not know yet what an earlier one acknowledged. After that, a revision beyond the end
-of the stream is taken for one that was never given."""
-
 LOOK_SECONDS: Final = 0.25
 """How long what the leader held at the last look stands for another look: long enough for the change that a read was
 made for, and nothing beside the time that a power cut and a restart take."""
 
 UNGUARDED: Final = 64
 """Creates that may be under way at once without ever exceeding the capacity. See `Notes.put`."""
-
-_REVISION: Final = re.compile(r"([1-9][0-9]{0,19})@.{1,64}")
 
 
 class Notes:
@@ -64,17 +56,13 @@ class Notes:
     ) -> None:
         """`created` is when the bucket was made; `context` names the NATS context in remedies."""
         self._api = api
-        self._settings = settings
         self._bucket = bucket
         self._stream = f"KV_{bucket}"
         self._root = f"$KV.{bucket}." + (f"{prefix}." if prefix else "")
         self._refusal = partial(refusal, bucket=bucket, root=self._root, context=context)
         self._view = View(api, self._stream, self._root, settings.see)
-        self._created = created
-        """When the bucket now in place was made, as last seen."""
-        self._newest = 0
-        """A sequence which that bucket is known to have reached."""
         self._patience = Patience(api, self._stream, self._refusal)
+        self._leader = Leader(api, self._stream, self._patience, settings, created=created)
         self._looked: tuple[str, str, float] | None = None
         """The key, revision and time of the last look that found a value: a change that follows it needs no other."""
 
@@ -86,7 +74,7 @@ class Notes:
         return [Item(key, items[key]) for key in sorted(items)]
 
     async def get(self, key: str, after: str | None) -> Stored | None:
-        message = await self._newest_message(key, after, await self._patience.deadline())
+        message = await self._leader.newest(self._root + key, after, await self._patience.deadline())
         if message is None or not is_value(message):
             self._looked = None
             return None
@@ -113,7 +101,7 @@ class Notes:
     async def remove(self, key: str, expected: Expected) -> str | None:
         deadline = await self._patience.deadline()
         while True:
-            message = await self._last(self._root + key, deadline) if expected is ANYTHING else None
+            message = await self._leader.last(self._root + key, deadline) if expected is ANYTHING else None
             if expected is ANYTHING and (message is None or not is_value(message)):
                 return None
             revision = revision_of(message) if message is not None else str(expected)
@@ -138,7 +126,7 @@ class Notes:
         except StoreFullError as full:
             sequence = int(revision.partition("@")[0])
             purged = await purge(self._api, self._stream, self._root + key, sequence, full, left(deadline))
-            last = await self._last(self._root + key, deadline)
+            last = await self._leader.last(self._root + key, deadline)
             if not purged or (last is not None and replaced_by(last) == sequence):
                 raise ConflictError(absent=free_at(last) is not None) from None
             if last is not None and is_value(last) and replaced_by(last) != 0:
@@ -147,39 +135,22 @@ class Notes:
 
     async def _replace(self, key: str, document: "Document", revision: str, deadline: float) -> str:
         """Store `document` in place of the message that `revision` names."""
-        found = _REVISION.fullmatch(revision)
+        found = REVISION.fullmatch(revision)
         looked, self._looked = self._looked, None
         if found is None:
             raise ConflictError(absent=False)
         sequence = int(found[1])
         if looked is None or looked[:2] != (key, revision) or now() - looked[2] > LOOK_SECONDS:
-            last = await self._newest_message(key, revision, deadline)
+            last = await self._leader.newest(self._root + key, revision, deadline)
             if last is None or not is_value(last):
                 raise ConflictError(absent=True)
             if revision_of(last) != revision:
                 raise ConflictError(absent=False)
-        await self._info(deadline, change=True)
+        await self._leader.info(deadline, change=True)
         swapped = await self._swap(key, document, sequence, deadline)
         if swapped is None:
-            raise ConflictError(absent=free_at(await self._last(self._root + key, deadline)) is not None)
+            raise ConflictError(absent=free_at(await self._leader.last(self._root + key, deadline)) is not None)
         return swapped
-
-    # Revisions
-
-    async def _newest_message(self, key: str, after: str | None, deadline: float) -> Message | None:
-        """The key's last message. With `after`, a revision of it: not one from before that."""
-        found = _REVISION.fullmatch(after or "")
-        begun, created = now(), self._created
-        last = await self._last(self._root + key, deadline)
-        while found is not None and (last is None or last.sequence < int(found[1])):
-            # Gone, or else the leader has not caught up yet: its word counts once it has come that far.
-            info = await self._info(deadline)
-            behind = info.created == created and info.last_sequence < int(found[1])
-            last = await self._last(self._root + key, deadline)
-            if not behind or now() >= begun + LAG_SECONDS:
-                break
-            await asyncio.sleep(0.1)
-        return last
 
     # Writing
 
@@ -188,7 +159,7 @@ class Notes:
         while True:
             guard = None
             # Other prefixes and delete markers count in the first number too: it only tells when to look closer.
-            if (await self._info(deadline, change=True)).subject_count > MAX_ENTRIES - UNGUARDED:
+            if (await self._leader.info(deadline, change=True)).subject_count > MAX_ENTRIES - UNGUARDED:
                 expected, guard = await self._count(key, deadline)
             if expected is None:
                 raise ConflictError(absent=False)
@@ -199,7 +170,7 @@ class Notes:
             if guard is not None:
                 # Close to the limit all creates of the prefix meet; those that met must not meet again at once.
                 await asyncio.sleep(random.uniform(0, 0.05))  # noqa: S311 - spreads load, guards nothing
-            expected = free_at(await self._last(self._root + key, deadline))
+            expected = free_at(await self._leader.last(self._root + key, deadline))
 
     async def _count(self, key: str, deadline: float) -> tuple[int | None, int | None]:
         """Check the capacity for a create of `key`.
@@ -209,7 +180,7 @@ class Notes:
         """
         subject = self._root + key
         state = await self._patience.ask(lambda: self._view.current(exact=False), deadline)
-        self._created, self._newest = state.created, state.upto
+        self._leader.created, self._leader.reached = state.created, state.upto
         known = state.subjects.get(subject)
         if state.live >= MAX_ENTRIES or (known is not None and known.note is not None):
             # A purge may have made room since the view last looked. So a create is refused only by an exact count.
@@ -220,15 +191,15 @@ class Notes:
         check_capacity(state.live)
         if state.live >= MAX_ENTRIES - UNGUARDED and state.newest is not None and self._api.checks_prefixes:
             return known.sequence if known is not None else 0, state.newest.sequence
-        return free_at(await self._last(subject, deadline)), None
+        return free_at(await self._leader.last(subject, deadline)), None
 
     async def _overwrite(self, key: str, document: "Document", deadline: float) -> str:
         while True:
-            message = await self._last(self._root + key, deadline)
+            message = await self._leader.last(self._root + key, deadline)
             try:
                 if message is None or not is_value(message):
                     return await self._create(key, document, deadline)
-                await self._info(deadline, change=True)
+                await self._leader.info(deadline, change=True)
                 revision = await self._swap(key, document, message.sequence, deadline)
                 if revision is not None:
                     return revision
@@ -247,7 +218,9 @@ class Notes:
             OutcomeUnknownError: an attempt was sent, and nothing that is stored tells whether it was applied.
             UnavailableError, StoreFullError: surely nothing was stored.
         """
-        attempt = Attempt(self._root + key, expected, created=self._created, newest=self._newest, begun=now())
+        attempt = Attempt(
+            self._root + key, expected, created=self._leader.created, newest=self._leader.reached, begun=now()
+        )
         while True:
             headers = document.headers | attempt.headers(self._root, guard)
             try:
@@ -267,7 +240,7 @@ class Notes:
             if applied_at is not None:
                 return attempt.revision(applied_at) if applied_at else None
             if guard is not None and isinstance(failure, RefusedError):
-                newest = await self._last(self._root + ">", deadline)
+                newest = await self._leader.last(self._root + ">", deadline)
                 if newest is None or newest.sequence != guard:
                     return None
             if now() >= deadline:
@@ -280,8 +253,8 @@ class Notes:
         """What became of an attempt: its sequence, 0 if it can no longer be applied, None if it still may be."""
         try:
             # In this order, so that a leader that has not caught up yet is not taken for a key that was purged.
-            info = await self._info(deadline)
-            last = await self._last(attempt.subject, deadline)
+            info = await self._leader.info(deadline)
+            last = await self._leader.last(attempt.subject, deadline)
         except UnavailableError as error:
             if attempt.unsure:
                 raise OutcomeUnknownError from error
@@ -297,31 +270,6 @@ class Notes:
         if attempt.unsure and not (here and last is not None and attempt.never_preceded(last)):
             raise OutcomeUnknownError
         return 0
-
-    # Looking
-
-    async def _info(self, deadline: float, *, change: bool = False) -> StreamInfo:
-        """The stream's state. Asked for before every `change`, which is refused while notes would be lost.
-
-        Raises:
-            UnavailableError: there was no answer; or a change is refused.
-        """
-
-        async def ask() -> StreamInfo:
-            return await self._api.info(self._stream, left(deadline))
-
-        info = await self._patience.ask(ask, deadline)
-        self._created, self._newest = info.created, info.last_sequence
-        self._settings.see(info.config)
-        if change:
-            self._settings.check()
-        return info
-
-    async def _last(self, subject: str, deadline: float) -> Message | None:
-        async def ask() -> Message | None:
-            return await self._api.last(self._stream, subject, left(deadline))
-
-        return await self._patience.ask(ask, deadline)
 
 
 async def purge(api: Api, stream: str, subject: str, sequence: int, full: StoreFullError, timeout: float) -> int:
