@@ -727,10 +727,10 @@ def test_what_is_acknowledged_was_flushed_in_order(notes: Path, store: Store, mo
     assert steps == ["fsync file", "link", "fsync directory"]
     steps.clear()
     store.update("key", "words", "new")
-    assert steps == ["fsync file", "rename", "fsync directory"]
+    assert steps == ["fsync file", "rename", "unlink", "fsync directory"]
     steps.clear()
     store.delete("key")
-    assert steps == ["unlink", "fsync directory"]
+    assert steps == ["rename", "unlink", "fsync directory"]
 
 
 def test_no_error_of_the_system_escapes(notes: Path, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from memory_sidecar.system import lockdown
+from memory_sidecar.system import exchange, lockdown
 from memory_sidecar.system.lockdown import kernel, tables
 
 LIBC = ctypes.CDLL(None, use_errno=True)
@@ -340,6 +340,7 @@ class Works:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             os.close(fd)
             os.rename("beneath", "moved", src_dir_fd=directory, dst_dir_fd=directory)
+            assert exchange.exchange(directory, "moved", "note.md")
             os.unlink("moved", dir_fd=directory)
             assert os.listdir(directory)
             fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)

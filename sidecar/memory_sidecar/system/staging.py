@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Final
 
-from . import files
+from . import exchange, files
 
 __all__ = ["publish_new", "publish_over", "staged", "stale", "sweep"]
 
@@ -72,8 +72,11 @@ def publish_new(directory: int, stage: str, name: str) -> None:
     except OSError as error:
         if error.errno not in _NO_HARD_LINKS:
             raise
-        # No hard links here. Every writer of this store holds the lock, so looking and renaming is
-        # exclusive among them, and a rename never shows a half-written file.
+        # No hard links here.
+        if exchange.rename_new(directory, stage, name):
+            return
+        # No such rename either. Our own writers hold the lock, so looking and renaming is exclusive among them, and
+        # a rename never shows a half-written file.
         try:
             os.stat(name, dir_fd=directory, follow_symlinks=False)
         except FileNotFoundError:

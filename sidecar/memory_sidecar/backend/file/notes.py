@@ -13,6 +13,7 @@ from ...store.contract import ABSENT, ANYTHING, Expected, Info, Item, Stored
 from ...store.errors import ConflictError, InvalidError, OutcomeUnknownError, StoreError, UnavailableError
 from ...system import files, staging
 from ...system.together import Together
+from . import swap
 from .entry import SUFFIX, is_occupied, require, revision_of, stored, taken
 from .listing import Listing, check_room
 from .refusals import REPLACED, TOO_LONG, explained, occupied
@@ -54,7 +55,7 @@ class FileBackend:
         with self._directory() as directory:
             # Looked at before staging too, so that a refusal costs no fsync.
             require(directory, name, expected)
-            # The lock keeps our own sidecars apart. What else writes here takes none.
+            # The lock keeps our own sidecars apart. What else writes here takes none: see `swap`.
             with staging.staged(directory, document) as stage, self._together.locked(directory):
                 if not require(directory, name, expected):
                     check_room(directory)
@@ -63,8 +64,10 @@ class FileBackend:
                         staging.publish_new(directory, stage, name)
                     except FileExistsError:
                         raise taken(directory, name) from None
-                else:
+                elif expected is ANYTHING:
                     staging.publish_over(directory, stage, name)
+                else:
+                    swap.replace(directory, stage, key, revision, expected)
             # From here on the document is visible: a failure leaves its outcome open.
             self._make_durable(directory, revision)
         return revision
@@ -81,12 +84,11 @@ class FileBackend:
                 revision = revision_of(document)
                 if expected not in (ANYTHING, revision):
                     raise ConflictError(absent=False)
-                try:
-                    os.unlink(name, dir_fd=directory)
-                except FileNotFoundError:
-                    return None  # somebody who takes no lock was faster
-            self._make_durable(directory, revision)
-        return revision
+                removed = swap.remove(directory, key, expected)
+                if removed is None:
+                    return None
+            self._make_durable(directory, removed)
+        return removed
 
     def _make_durable(self, directory: int, revision: str) -> None:
         """Flush the directory, in which the document of that revision visibly came or went.

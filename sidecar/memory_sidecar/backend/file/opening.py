@@ -11,6 +11,7 @@ from ...store.store import Store
 from ...system import disk, files, staging
 from ...system.digest import digest
 from ..opened import BackendError, Opened
+from . import swap
 from .notes import FileBackend
 
 __all__ = ["FileOptions", "open_file", "refuse_disk", "resolve_directory", "vouching"]
@@ -73,6 +74,9 @@ def open_file(options: FileOptions, identity: str, base: str | None, *, read_onl
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
             if not read_only:
                 staging.sweep(opened)
+                kept = swap.sweep(opened)
+                if kept:
+                    log.warning("saves that were displaced are kept in the memory directory", count=len(kept))
         if not read_only:
             _accept_disk(directory, options)
     except OSError as error:

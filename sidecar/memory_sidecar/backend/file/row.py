@@ -47,7 +47,7 @@ def _describe(options: FileOptions, place: Place) -> "Description":
 
 def _check(options: FileOptions, place: Place) -> "Looked":
     from ...store.store import Store
-    from ...system import disk
+    from ...system import disk, exchange
     from ..description import Finding, Looked, counted, fact
     from .notes import FileBackend
 
@@ -61,10 +61,18 @@ def _check(options: FileOptions, place: Place) -> "Looked":
     if not place.read_only and (refused := refuse_disk(directory, disk.inspect(directory), options)):
         return Looked([], [str(refused)])
     facts = [*counted(Store(FileBackend(directory))), fact("directory", "is there")]
-    others = _strays(directory)
-    shown = ", ".join(others[:3]) + (", ..." if len(others) > 3 else "")
-    seen = Finding("note", f"not seen as notes in {directory}: {shown}", "notes are files KEY.md")
-    return Looked(facts, findings=[seen] if others else [])
+    findings = []
+    if others := _strays(directory):
+        seen = f"not seen as notes in {directory}: {_some(others)}"
+        findings.append(Finding("note", seen, "notes are files KEY.md"))
+    if kept := exchange.displaced(directory):
+        seen = f"saves that a killed sidecar had displaced are kept in {directory}: {_some(kept)}"
+        findings.append(Finding("note", seen, "compare each with the note that its name ends with, then remove it"))
+    return Looked(facts, findings=findings)
+
+
+def _some(found: list[str]) -> str:
+    return ", ".join(found[:3]) + (", ..." if len(found) > 3 else "")
 
 
 def _strays(directory: str) -> list[str]:
