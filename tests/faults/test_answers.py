@@ -31,7 +31,7 @@ TABLE: Final[dict[str, tuple[tuple[str, str, str], dict[str, str]]]] = {
     "link": (("refused", "works", "works"), NO_LINKS),
     "fsync": (("refused", "refused", "works"), CANNOT_FLUSH),
     "fsyncdir": (("no start",) * 3, CANNOT_FLUSH),
-    "rename": (("works", "refused", "works"), {}),
+    "rename": (("works", "refused", "refused"), {}),
     "unlink": (("works", "works", "refused"), {}),
     "create": (("refused", "refused", "works"), {}),
     "write": (("refused", "refused", "works"), {}),

@@ -86,7 +86,11 @@ def remove(directory: int, key: str, expected: Expected) -> str | None:
     if met is None or expected not in (ANYTHING, met):
         _restore(directory, aside, name)
         raise ConflictError(absent=False)
-    _drop(directory, aside)
+    try:
+        os.unlink(aside, dir_fd=directory)
+    except OSError:
+        _restore(directory, aside, name)
+        raise
     return met
 
 
