@@ -13,7 +13,9 @@ import pytest
 from tests.backend.test_file import names, opened
 from tests.faults import tracer
 
-from memory_sidecar.backend.file import swap
+from memory_sidecar.backend.file import FileOptions, swap
+from memory_sidecar.backend.file.row import ROW
+from memory_sidecar.backend.row import Place
 from memory_sidecar.store.errors import KeyNotFoundError, OutcomeUnknownError, StaleError, StoreError
 from memory_sidecar.store.scope import Scope
 from memory_sidecar.store.store import Store
@@ -262,9 +264,9 @@ def test_a_displaced_save_whose_key_was_written_since_is_kept(notes: Path, capfd
     assert other.exists()
     assert "displaced" in capfd.readouterr().err
     # Operators are told where it is; a sidecar that is in the middle of an exchange is not looked at so closely.
-    place = Place("agent", None, True)
+    place = Place("agent", read_only=True)
     (note,) = ROW.check(FileOptions(str(notes)), place).findings
-    assert kept[0].name in note.problem
+    assert kept[0].name in note.found
 
 
 @pytest.mark.skipif(not tracer.AVAILABLE, reason="the tracer knows x86_64 Linux only")
