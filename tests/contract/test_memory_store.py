@@ -5,6 +5,10 @@ from collections.abc import Mapping
 import pytest
 from tests.support.memory_store import MemoryBackend, Shelf
 
+from memory_sidecar.store.contract import Expected, Stored
+from memory_sidecar.store.document import serialize
+from memory_sidecar.store.scope import Scope
+from memory_sidecar.store.store import Store
 from memory_sidecar.testing import BackendContract, BlindContract, GuardedContract, Subject
 
 
@@ -43,3 +47,35 @@ class TestGuarded(_Provided, GuardedContract): ...
 
 
 class TestBlind(_Provided, BlindContract): ...
+
+
+def test_a_delete_of_what_the_run_has_seen_is_one_step() -> None:
+    """Nothing is looked at first, unless nobody has seen it, or another was faster."""
+
+    class Counting(MemoryBackend):
+        def __init__(self, shelf: Shelf) -> None:
+            super().__init__(shelf)
+            self.calls: list[str] = []
+
+        def get(self, key: str, *, after: str | None = None) -> Stored | None:
+            self.calls.append("get")
+            return super().get(key, after=after)
+
+        def remove(self, key: str, expected: Expected) -> str | None:
+            self.calls.append("remove")
+            return super().remove(key, expected)
+
+    def deleted(scope: Scope | None, change: bool = False) -> list[str]:
+        shelf = Shelf()
+        backend = Counting(shelf)
+        store = Store(backend)
+        store.create("key", "words", "text", scope=scope)
+        if change:
+            shelf.documents["key"] = serialize("theirs", "theirs")
+        assert store.delete("key", scope=scope)
+        assert shelf.documents == {}
+        return backend.calls
+
+    assert deleted(Scope()) == ["remove"]
+    assert deleted(None) == ["get", "remove"]
+    assert deleted(Scope(), change=True) == ["remove", "get", "remove"]

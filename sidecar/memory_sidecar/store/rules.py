@@ -30,20 +30,23 @@ MAX_KEY: Final = 200
 MAX_DESCRIPTION: Final = 500
 """Code points in a description after normalisation."""
 
+# The three sizes are numbers of their own: what is written may become smaller from one release to the next, and then
+# neither what is stored nor the buckets that operators have made become wrong.
+
 MAX_CONTENT_BYTES: Final = 64 * 1024
-"""Content, counted in UTF-8 bytes: what a NATS KV value carries comfortably."""
+"""The write limit: content, counted in UTF-8 bytes. What a NATS KV value carries comfortably."""
 
 MAX_ENTRIES: Final = 1024
 """Entries in one store. An overwrite replaces an entry that already counted."""
 
-MAX_ENTRY_BYTES: Final = MAX_CONTENT_BYTES + 2 * 4 * MAX_DESCRIPTION + 64
-"""A whole stored document, 69600 bytes. The header is budgeted at twice the description's longest UTF-8 form,
-because YAML may quote and escape what it holds, plus 64 bytes for its fixed lines. A bucket must take values of this
-size."""
+MAX_ENTRY_BYTES: Final = 69600
+"""The bucket cap: a whole stored document, which a bucket must take. Content of 64 KiB, twice the description's longest
+UTF-8 form, because YAML may quote and escape what it holds, and 64 bytes for the header's fixed lines. At least
+`MAX_CONTENT_BYTES + 2 * 4 * MAX_DESCRIPTION + 64`."""
 
 MAX_READ_BYTES: Final = 69600
-"""A stored document that is larger is unreadable. A number of its own: what an earlier release was allowed to write
-must be read whole by every later one, so it only ever grows, also when a write's limits shrink."""
+"""The read limit: a stored document that is larger is unreadable. What an earlier release was allowed to write must be
+read whole by every later one, so it only ever grows."""
 
 # Legal NATS KV key characters that are also safe in a filename. The slash is left out so that a key maps
 # to one flat filename; a dot stands only between two others, so never outside and never beside another.

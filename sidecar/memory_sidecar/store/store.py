@@ -215,22 +215,32 @@ class Store:
 
     def _remove(self, key: str, scope: Scope | None, expected: str | None) -> str | None:
         """The revision that was removed, if one was."""
+        known = expected or (scope.revision(key) if scope is not None else None)
+        if known is not None:
+            # The run has read this very document, or written it: it is a note, and one step looks and removes.
+            try:
+                return self._remove_revision(key, scope, known)
+            except ConflictError:
+                if expected is not None:
+                    return None
         for _ in _while_contended():
-            stored = self._get(key, scope, after=expected)
-            if stored is None or (expected is not None and stored.revision != expected):
+            stored = self._get(key, scope)
+            if stored is None:
                 return None
             # What isn't a note is its owner's, and no call destroys it.
             check_text(stored.document)
-            revision = stored.revision
             try:
-                return _changed(key, scope, lambda: self.backend.remove(key, revision), revision)  # noqa: B023 - called at once
+                return self._remove_revision(key, scope, stored.revision)
             except ConflictError:
                 continue
         raise _contended()
 
-    def _get(self, key: str, scope: Scope | None, *, after: str | None = None) -> Stored | None:
+    def _remove_revision(self, key: str, scope: Scope | None, revision: str) -> str | None:
+        return _changed(key, scope, lambda: self.backend.remove(key, revision), revision)
+
+    def _get(self, key: str, scope: Scope | None) -> Stored | None:
         known = scope.revision(key) if scope is not None else None
-        return _looked(lambda: self.backend.get(key, after=after or known))
+        return _looked(lambda: self.backend.get(key, after=known))
 
 
 _Rewrite = Callable[[Stored | None], bytes]
