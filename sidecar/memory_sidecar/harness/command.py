@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Sequence
-from typing import Final, Literal, TypedDict
+from typing import Literal, TypedDict
 
 from ..application import application
 from .errors import StartError
@@ -11,9 +11,6 @@ from .errors import StartError
 __all__ = ["LaunchOptions", "StrPath", "command_line"]
 
 StrPath = str | os.PathLike[str]
-
-_PROGRAM: Final = "import sys; from memory_sidecar.__main__ import main; sys.exit(main())"
-"""What `python -m memory_sidecar` does, without `runpy`, which takes longer to load than a tenth of a launch."""
 
 
 class LaunchOptions(TypedDict, total=False):
@@ -70,7 +67,7 @@ def _this_python() -> Sequence[StrPath]:
             "this program has no Python of its own to start the memory sidecar with; install memory-sidecar for one, "
             'and give command=["/path/to/memory-sidecar", "serve"]'
         )
-    return sys.executable, "-P", "-c", _PROGRAM, "serve"
+    return sys.executable, "-P", "-m", "memory_sidecar", "serve"
 
 
 def _text(name: str, value: object) -> str:
