@@ -6,7 +6,7 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any
 
-from bench import contestants, measure, races, report
+from bench import contestants, growth, measure, races, report
 from bench.measure import Case
 from tests.support.sidecar import ROOT
 
@@ -52,7 +52,24 @@ def results(**rounds: list[float]) -> dict[str, Any]:
 def test_a_ratio_is_taken_within_a_round_so_that_a_busy_machine_disturbs_both_sides() -> None:
     found = results(**{"sidecar": [1.0, 2.0, 10.0], "server-memory": [4.0, 8.0, 40.0]})
     assert report.ratio(found["cases"][0], "sidecar", "ready") == (0.25, 0.25, 0.25)
-    assert "ready    at most 0.35  is 0.250 [0.250-0.250]  reached" in report.table(found)
+    assert "ready    at most  0.2  is 0.250 [0.250-0.250]  MISSED" in report.table(found)
+
+
+def test_what_concurrent_runs_gain_is_judged() -> None:
+    found = results(sidecar=[1.0])
+    found["throughput"] = {"sidecar": {"read": {1: [10.0, 20.0], 8: [9.0, 18.0]}, "create": {1: [10.0], 8: [20.0]}}}
+    told = report.table(found)
+    assert "create   of 8 runs, times those of one: at least 1.5  is 2.000 [2.000-2.000]  reached" in told
+    assert "read     of 8 runs, times those of one: at least 1.0  is 0.900 [0.900-0.900]  MISSED" in told
+
+
+def test_growth_is_measured_on_journals_that_the_product_reads(tmp_path: Path) -> None:
+    taken = growth.growth((0, 3), 1, str(tmp_path), lambda _: None)
+    assert set(taken) == set(growth.KINDS)
+    for by_count in taken.values():
+        assert all(set(operations) == set(growth.OPERATIONS) for operations in by_count.values())
+    shown = report.table({**results(sidecar=[1.0]), "growth": taken})
+    assert all(f"Cost by the number of {kind} in the state directory" in shown for kind in growth.KINDS)
 
 
 def test_a_missed_target_says_so() -> None:
