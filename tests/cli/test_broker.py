@@ -83,6 +83,28 @@ def test_quarantine_from_a_bucket(cli: Cli, bucket: tuple[str, ...]) -> None:
     assert again["revision"] != shown["revision"]
 
 
+def test_a_value_that_is_no_text_is_quarantined_from_a_bucket_and_listed_by_age(
+    cli: Cli, bucket: tuple[str, ...], broker: Broker, tmp_path: Path
+) -> None:
+    raw = b"\xff\xfe not text"
+
+    async def make() -> str:
+        async with connected(broker.url) as nc:
+            name = await add_bucket(nc)
+            await put(nc, name, "bot.bad", raw)
+            await put(nc, name, "bot.after", b"x")
+            return name
+
+    options = configured(tmp_path, "local", asyncio.run(make()))
+    found = json.loads(cli("list", "--sort", "age", "--json", *options).out)["memories"]
+    assert [note["key"] for note in found] == ["bad", "after"]
+    assert cli("quarantine", "bad", *options).status == 0
+    assert "bad" not in cli("list", *options).out
+    assert cli("quarantine", "--restore", "bad", *options).status == 0
+    with opened(Arguments(config=options[1])) as memory:
+        assert memory.store.backend.get("bad").document == raw
+
+
 def test_only_the_revision_that_was_copied_is_removed(bucket: tuple[str, ...]) -> None:
     with opened(Arguments(config=bucket[1])) as memory:
 

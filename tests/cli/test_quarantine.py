@@ -147,3 +147,32 @@ def test_a_key_that_looks_like_an_option_can_be_put_back_as_is_told(cli: Cli, pl
     words = shlex.split(command.partition(": ")[2])
     assert cli(*words[1:]).status == 0
     assert cli("show", *place.options, "--", key).status == 0
+
+
+RAW = [b"\xff\xfe not text", b"---\nSENTINEL: [\xff\n---\n\nbody\n", b"\x80" * 69600]
+
+
+@pytest.mark.parametrize("raw", RAW, ids=["bytes", "header", "as large as a note may be"])
+def test_what_is_no_readable_note_is_kept_byte_for_byte(cli: Cli, place: Place, raw: bytes) -> None:
+    place.write("fine")
+    (place.notes / "bad.md").write_bytes(raw)
+    done = cli("quarantine", "bad", *place.options)
+    assert (done.status, done.err) == (0, "")
+    assert not (place.notes / "bad.md").exists()
+    (listed,) = json.loads(cli("quarantine", "--list", "--json", *place.options).out)["quarantined"]
+    assert (listed["key"], listed["description"]) == ("bad", "(unreadable)")
+    (place.notes / "bad.md").write_text("another by now")
+    assert cli("quarantine", "--restore", "bad", *place.options).status == 1
+    assert (place.notes / "bad.md").read_text() == "another by now"
+    (place.notes / "bad.md").unlink()
+    assert cli("quarantine", "--restore", "bad", *place.options).out == "bad is back in the memory\n"
+    assert (place.notes / "bad.md").read_bytes() == raw
+    assert kept(place) == []
+
+
+def test_what_cannot_be_read_whole_is_left_where_it_is(cli: Cli, place: Place) -> None:
+    place.write("fine")
+    (place.notes / "huge.md").write_bytes(b"\xff" * 70_000)
+    assert cli("quarantine", "huge", *place.options).status == 1
+    assert (place.notes / "huge.md").stat().st_size == 70_000
+    assert kept(place) == []

@@ -552,3 +552,20 @@ def test_a_listing_of_many_is_as_wide_as_its_first_rows_and_whole(cli: Cli, plac
     assert [row.split()[0] for row in rows[1:]] == [f"r{number:04}" for number in range(1200)]
     assert len({row.index("bot") for row in rows[1:]}) == 1
     assert len(json.loads(cli("runs", "--json", *place.options).out)["runs"]) == 1200
+
+
+def test_the_sound_records_of_a_damaged_journal_are_shown(cli: Cli, place: Place) -> None:
+    place.write("a", "b", "c", run="bad")
+    path = place.runs / "bad.jsonl"
+    lines = path.read_bytes().splitlines(keepends=True)
+    lines[1] = lines[1].replace(b'"', b"'", 1)
+    path.write_bytes(b"".join(lines))
+    done = cli("runs", "show", "bad", *place.options)
+    assert done.status == 1
+    assert "is damaged, line 2" in done.err
+    assert "without what stood on line 2" in done.err
+    keys = [line.split()[3] for line in done.out.splitlines() if "created" in line and "UTC" not in line]
+    assert keys == ["b", "c"]
+    shown = json.loads(cli("runs", "show", "bad", "--json", *place.options).out)
+    assert shown["missing_lines"] == [2]
+    assert [record["seq"] for record in shown["records"]] == [1, *range(3, len(lines) + 1)]

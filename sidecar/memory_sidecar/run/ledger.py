@@ -13,11 +13,12 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from ..named import NamedTuple
-from .columns import Record
+from .columns import Record, RecordError
 from .compact import meetings
 from .directory import identities, identity_directory, journal_name, run_names
 from .glance import Standing, glance, records_of
 from .read import looked_at
+from .records import decode
 from .replay import DamagedError, check_owner, replay
 from .runs import state_of
 
@@ -92,6 +93,20 @@ class Journaled(NamedTuple):
         """
         found = None if self.problem else replay(self.data)
         return () if found is None else found.records
+
+    def sound(self) -> tuple[list[Record], list[int]]:
+        """The records of a damaged journal that are whole in themselves, and the numbers of the lines that are not.
+
+        What they tell was written by a run; what is missing between them nobody knows.
+        """
+        good: list[Record] = []
+        bad: list[int] = []
+        for number, line in enumerate(self.data[: self.data.rfind(b"\n") + 1].splitlines(), 1):
+            try:
+                good.append(decode(line))
+            except RecordError:
+                bad.append(number)
+        return good, bad
 
     def mentions(self, key: str) -> bool:
         """Whether the key stands in it, as far as it can be read."""

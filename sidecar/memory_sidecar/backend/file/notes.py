@@ -6,6 +6,7 @@ file with a legal name is invisible here and never touched.
 
 import errno
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -49,6 +50,15 @@ class FileBackend:
                     raise occupied()
                 return None
         return Stored(revision_of(document), document)
+
+    def written(self, key: str) -> str | None:
+        """When the document was last written, as RFC 3339 in UTC; None if there is none. For operators' commands."""
+        with self._directory() as directory:
+            try:
+                seconds = os.stat(key + SUFFIX, dir_fd=directory, follow_symlinks=False).st_mtime
+            except FileNotFoundError:
+                return None
+        return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + f".{int(seconds % 1 * 1000):03d}Z"
 
     def put(self, key: str, document: bytes, expected: Expected) -> str:
         name, revision = key + SUFFIX, revision_of(document)

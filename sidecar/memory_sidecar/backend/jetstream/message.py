@@ -48,7 +48,11 @@ class Document:
 
     def __init__(self, data: bytes) -> None:
         self.data = data
-        line = parse_description(data, len(data)) or ""
+        try:
+            line = parse_description(data, len(data)) or ""
+        except UnreadableError:  # put back from quarantine, as it was
+            self.headers: dict[str, str] = {}
+            return
         # A bucket's cap counts headers too; an entry at its limits has no room for its description twice.
         room = MAX_ENTRY_BYTES - len(data) - _HEADER_BYTES
         self.headers = {_DESCRIPTION: line} if len(line.encode()) <= room else {}

@@ -82,6 +82,11 @@ class Notes:
         self._looked = key, revision, now()
         return Stored(revision, message.data)
 
+    async def written(self, key: str) -> str | None:
+        """When the key's note was stored, as the broker tells it; None if it holds none. For operators' commands."""
+        message = await self._leader.last(self._root + key, await self._patience.deadline())
+        return message.time if message is not None and is_value(message) else None
+
     async def put(self, key: str, data: bytes, expected: Expected) -> str:
         """See the contract. How far the capacity is exact when several writers race:
 

@@ -135,6 +135,11 @@ class JetStreamBackend:
         stored: Stored | None = self._run(self._notes.get(key, after))
         return stored
 
+    def written(self, key: str) -> str | None:
+        """When the message was stored, as RFC 3339 in UTC; None if the key holds nothing. For operators' commands."""
+        moment: str | None = self._run(self._notes.written(key))
+        return moment
+
     def put(self, key: str, document: bytes, expected: Expected) -> str:
         revision: str = self._change(self._notes.put(key, document, expected))
         return revision

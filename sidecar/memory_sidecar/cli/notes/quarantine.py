@@ -5,8 +5,9 @@
   memory-sidecar quarantine --restore KEY  put it back, and empty its place in quarantine
 
 The copy is on disk before the note is removed, and only the very revision that was copied is removed. It is an export
-file: memory-sidecar import reads it too. The directory is quarantine under --store-dir, else in the user's state
-directory; no model can reach it.
+file: memory-sidecar import reads it too. A value that is no readable note (not UTF-8, say) is kept byte for byte in a
+file of the same format without notes, and put back as it was. The directory is quarantine under --store-dir, else in
+the user's state directory; no model can reach it.
 
 The answer names the runs that met the note, and those that were shown all descriptions in the index or by memory_list,
 as runs --saw does. A run that is open now may still remember what it saw.
@@ -18,6 +19,7 @@ configuration, the memory or a directory cannot be used.
 
 import argparse
 import os
+from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -26,9 +28,11 @@ from ...exits import EX_CONFIG, EX_FOUND, EX_USAGE
 from ...plain import visible
 from ...run.ledger import Answer, Sought, saw
 from ...run.records import timestamp
-from ...store.contract import Entry
-from ...store.errors import InvalidError, KeyNotFoundError, UnreadableError
+from ...store.contract import ABSENT, ANYTHING, Entry, Stored
+from ...store.document import UNREADABLE
+from ...store.errors import ConflictError, InvalidError, KeyNotFoundError, UnreadableError
 from ...store.portable import Note, encode
+from ...store.rules import MAX_READ_BYTES, is_key
 from ...store.scope import Scope
 from ...system import files
 from ..shared.failure import Failure, complain
@@ -39,7 +43,7 @@ from ..shared.places import PLACES, add_options, place, places
 from ..shared.remedy import command
 from ..shared.report import add_json, moment, on_terminal, print_json, print_table, shown_revision
 from ..shared.sights import as_json, print_answer
-from ..shared.transfer import put
+from ..shared.transfer import Result, put
 
 __all__ = ["configure", "run"]
 
@@ -62,6 +66,12 @@ class _Kept(NamedTuple):
 
     def text(self, name: str) -> str:
         return str(self.about.get(name) or "")
+
+    @property
+    def document(self) -> bytes | None:
+        """The bytes of what was no readable note; None of a note."""
+        raw = self.about.get("document")
+        return None if raw is None else b64decode(str(raw))
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -139,11 +149,14 @@ def _move(memory: Memory, key: str, reason: str, directory: str) -> tuple[str, E
         except InvalidError as error:
             raise Failure(str(error), status=EX_USAGE) from error
         except UnreadableError as error:
-            raise Failure(*unreadable(memory, key, error)) from error
-        revision = scope.revision(key) or ""
-        path = _keep(memory, Note(key, entry), revision, reason, directory)
+            stored = _bytes_of(memory, key, error)
+            entry, revision = Entry(UNREADABLE, ""), stored.revision
+            document: bytes | None = stored.document
+        else:
+            revision, document = scope.revision(key) or "", None
+        path = _keep(memory, Note(key, entry), revision, reason, directory, document)
         try:
-            if _remove(memory, key, revision):
+            if _remove(memory, key, revision, raw=document is not None):
                 return path, entry, revision
         except BaseException:
             complain(f"{key} may still be in the memory; a copy is in {path}")
@@ -152,8 +165,23 @@ def _move(memory: Memory, key: str, reason: str, directory: str) -> tuple[str, E
     raise Failure(f"runs keep changing {key}", "end them, or try again")
 
 
-def _keep(memory: Memory, note: Note, revision: str, reason: str, directory: str) -> str:
-    """Write the copy and return its path; it is on disk then."""
+def _bytes_of(memory: Memory, key: str, error: UnreadableError) -> Stored:
+    """What is stored under a key that holds no readable note.
+
+    Raises:
+        Failure: it cannot be read at all, or not whole.
+    """
+    try:
+        stored = memory.ask(lambda: memory.store.backend.get(key))
+    except UnreadableError as unreadable_error:
+        raise Failure(*unreadable(memory, key, unreadable_error)) from unreadable_error
+    if stored is None or len(stored.document) > MAX_READ_BYTES:
+        raise Failure(*unreadable(memory, key, error)) from error
+    return stored
+
+
+def _keep(memory: Memory, note: Note, revision: str, reason: str, directory: str, document: bytes | None = None) -> str:
+    """Write the copy and return its path; it is on disk then. `document`: the bytes of what is no readable note."""
     time = timestamp()
     about = {
         "quarantined": time,
@@ -162,6 +190,8 @@ def _keep(memory: Memory, note: Note, revision: str, reason: str, directory: str
         "store": memory.fingerprint,
         "location": memory.store.info().location,
     }
+    if document is not None:
+        about |= {"key": note.key, "document": b64encode(document).decode()}
     header = {"created": time, "identity": memory.identity, "backend": memory.backend, "quarantine": about}
     compact = "".join(char for char in time if char not in "-:.")
     path = os.path.join(directory, f"{compact}-{note.key}{_SUFFIX}")
@@ -174,13 +204,19 @@ def _keep(memory: Memory, note: Note, revision: str, reason: str, directory: str
             status=EX_CONFIG,
         ) from error
     try:
-        save(path, encode(header, [note]), overwrite=False)
+        save(path, encode(header, [note] if document is None else []), overwrite=False)
     except Failure as error:
         raise Failure(f"{error.problem}; nothing was moved", "free space there, or set --quarantine-dir") from error
     return path
 
 
-def _remove(memory: Memory, key: str, revision: str) -> bool:
+def _remove(memory: Memory, key: str, revision: str, *, raw: bool = False) -> bool:
+    """Whether that very revision was removed. `raw`: it is no readable note, which the store itself would not touch."""
+    if raw:
+        try:
+            return memory.ask(lambda: memory.store.backend.remove(key, revision)) is not None
+        except ConflictError:
+            return False
     return memory.ask(lambda: memory.store.delete(key, expected=revision))
 
 
@@ -203,7 +239,7 @@ def _restore(arguments: argparse.Namespace, directory: str) -> int:
                 "to put it into this one all the same: " + command(vars(arguments), "import", candidates[-1].path),
             )
         newest = ours[-1]
-        result = put(memory, key, newest.note.entry, overwrite=arguments.overwrite)
+        result = _put_back(memory, newest, overwrite=arguments.overwrite)
     if result.what == "collided":
         raise Failure(f"{key} holds another note by now, which was left as it is", "to replace it, add --overwrite")
     if result.what == "refused":
@@ -214,6 +250,17 @@ def _restore(arguments: argparse.Namespace, directory: str) -> int:
     else:
         print(f"{key} is back in the memory" + (", replacing what was there" if result.what == "overwritten" else ""))
     return 0
+
+
+def _put_back(memory: Memory, kept: _Kept, *, overwrite: bool) -> Result:
+    key, document = kept.note.key, kept.document
+    if document is None:
+        return put(memory, key, kept.note.entry, overwrite=overwrite)
+    try:
+        memory.ask(lambda: memory.store.backend.put(key, document, ANYTHING if overwrite else ABSENT))
+    except ConflictError:
+        return Result(key, "collided")
+    return Result(key, "created")
 
 
 def _list(directory: str, *, as_json: bool) -> int:
@@ -279,4 +326,7 @@ def _read(directory: str) -> tuple[Sequence[_Kept], Sequence[str]]:
             problems.append(str(error))
         else:
             kept += [_Kept(path, found.header, note) for note in found.notes]
+            about = found.header.get("quarantine")
+            if isinstance(about, dict) and "document" in about and is_key(str(about.get("key"))):
+                kept.append(_Kept(path, found.header, Note(str(about["key"]), Entry(UNREADABLE, ""))))
     return kept, problems

@@ -1,16 +1,20 @@
-"""`runs show RUN`: what one run did. Reads that one journal, however many there are."""
+"""`runs show RUN`: what one run did. Reads that one journal, however many there are.
+
+Of a damaged journal it prints the records that are whole in themselves, says so, and exits with 1.
+"""
 
 import argparse
 import os
+from collections.abc import Sequence
 
-from ...exits import EX_USAGE
+from ...exits import EX_FOUND, EX_USAGE
 from ...plain import visible
-from ...run.columns import is_run_id
+from ...run.columns import Record, is_run_id
 from ...run.directory import identities, identity_directory, journal_name
 from ...run.kinds import KINDS
 from ...run.ledger import Journaled, journal
 from ...run.replay import DamagedError
-from ..shared.failure import Failure
+from ..shared.failure import Failure, complain
 from ..shared.journals import cannot_read, directories, remedy
 from ..shared.remedy import command
 from ..shared.report import moment, print_json, print_table, shown_revision
@@ -25,24 +29,34 @@ def run(arguments: argparse.Namespace) -> int:
     if not is_run_id(run_id):
         raise Failure("a run id is 1 to 128 letters, digits, _ and -, starting with a letter or digit", status=EX_USAGE)
     one = _journal(arguments, run_id)
+    records: Sequence[Record] = ()
     try:
         records = one.records()
     except DamagedError as error:
         one = one._replace(state=error.state, problem=f"is damaged, {error}")
+    missing: list[int] = []
     if one.problem:
-        raise Failure(f"the journal {one.path} {one.problem}\n{remedy(one, vars(arguments))}")
+        records, missing = one.sound() if one.state == DamagedError.state else ([], [])
+        problem = f"the journal {one.path} {one.problem}\n{remedy(one, vars(arguments))}"
+        if not records:
+            raise Failure(problem)
+        shown = ", ".join(map(str, missing[:10])) + (", ..." if len(missing) > 10 else "")
+        lost = f"without what stood on line {shown}" if missing else "whose order is not what a run writes"
+        complain(f"{problem}\nshown are the records that are whole in themselves, {lost}")
+    status = EX_FOUND if one.problem else 0
     if arguments.json:
-        print_json(row(one) | {"store": one.store, "records": list(records)})
-        return 0
-    first = records[0]
+        damage = {"problem": one.problem, "missing_lines": missing} if one.problem else {}
+        print_json(row(one) | {"store": one.store, **damage, "records": list(records)})
+        return status
+    first = records[0] if records[0]["type"] == "meta" else {}
     for label, value in (
         ("run", one.run),
         ("state", one.state),
         ("identity", one.identity),
-        ("tools", ", ".join(first["tools"])),
+        ("tools", ", ".join(first.get("tools", ()))),
         ("lockdown", first.get("lockdown", "")),
-        ("created", f"{moment(one.created)} UTC"),
-        ("updated", f"{moment(one.updated)} UTC"),
+        ("created", f"{moment(one.created)} UTC" if one.created else ""),
+        ("updated", f"{moment(one.updated)} UTC" if one.updated else ""),
         ("not whole", f"before {moment(one.forgotten)} UTC" if one.forgotten else ""),
     ):
         if value:
@@ -57,7 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
         ],
         styled=1,
     )
-    return 0
+    return status
 
 
 def _journal(arguments: argparse.Namespace, run_id: str) -> Journaled:
