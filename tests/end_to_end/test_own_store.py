@@ -147,6 +147,15 @@ def test_every_command_knows_it(tmp_path: Path) -> None:
     copied = program("copy", "--from", "memory.yaml", "--to", "files.yaml", *AT)
     assert (copied.stdout, copied.stderr) == ("1 created\n", "")
     assert (tmp_path / "state" / "memory" / "me" / "plan.md").exists()
+    tried = subprocess.run(
+        [sys.executable, "-P", str(EXAMPLE), "try", *places],
+        input="read plan\nquit\n",
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+    )
+    assert "The plan." in tried.stdout, tried.stderr
 
 
 AT = ("--from-store-dir", "state", "--to-store-dir", "state")

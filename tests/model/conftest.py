@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from tests.support.broker import Broker, add_bucket, connected, put, run_broker
 
-from memory_sidecar.backend.jetstream.bucket import JetStreamOptions, open_jetstream
+from memory_sidecar.backend.jetstream.bucket import open_jetstream
+from memory_sidecar.backend.jetstream.options import JetStreamOptions
 from memory_sidecar.backend.jetstream.thread import BrokerThread
 from memory_sidecar.store.store import Store
 

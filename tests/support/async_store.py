@@ -6,7 +6,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any, TypeVar
 
-from memory_sidecar.backend.jetstream.bucket import Bound, JetStreamOptions, bind
+from memory_sidecar.backend.jetstream.bucket import Bound, bind
+from memory_sidecar.backend.jetstream.options import JetStreamOptions
 from memory_sidecar.backend.jetstream.thread import JetStreamBackend
 from memory_sidecar.store.contract import Entry, Info, Item
 from memory_sidecar.store.scope import Scope

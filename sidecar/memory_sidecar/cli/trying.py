@@ -17,12 +17,13 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from ..assemble import settle
-from ..backend.choose import describe
+from ..backend.choose import describe, is_brought
 from ..exits import EX_CONFIG, EX_USAGE
 from ..plain import visible
 from ..run.records import is_run_id
 from .shared.failure import Failure
 from .shared.places import PLACES, add_options, places
+from .shared.remedy import PROGRAM
 from .shared.report import print_table
 from .shared.whose import check_named
 
@@ -139,7 +140,9 @@ class _Table:
 
         self._end()
         try:
-            memory = self._stack.enter_context(MemorySidecar.launch(**self._launch))
+            # A program that brings a store of its own launches itself.
+            command = [*PROGRAM, "serve"] if is_brought() else None
+            memory = self._stack.enter_context(MemorySidecar.launch(command=command, **self._launch))
             opened = self._stack.enter_context(memory.run(run_id, resume=resume))  # type: ignore[arg-type]
         except BaseException:
             self._end()

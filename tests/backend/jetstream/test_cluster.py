@@ -12,7 +12,8 @@ from nats.aio.client import Client
 from tests.support.async_store import open_store
 from tests.support.broker import Cluster, add_bucket, api, connected, consumers, leader, until
 
-from memory_sidecar.backend.jetstream.bucket import JetStreamOptions, bind
+from memory_sidecar.backend.jetstream.bucket import bind
+from memory_sidecar.backend.jetstream.options import JetStreamOptions
 from memory_sidecar.store.contract import Item
 from memory_sidecar.store.errors import (
     KeyExistsError,

@@ -15,8 +15,9 @@ from tests.support.nkeys import KeyPair, credentials, encode_jwt, operator_confi
 
 from memory_sidecar.backend.jetstream import connect as nats_connect
 from memory_sidecar.backend.jetstream import context as nats_context
-from memory_sidecar.backend.jetstream.bucket import JetStreamOptions, open_jetstream
+from memory_sidecar.backend.jetstream.bucket import open_jetstream
 from memory_sidecar.backend.jetstream.context import ContextError, load, parse
+from memory_sidecar.backend.jetstream.options import JetStreamOptions
 from memory_sidecar.backend.opened import BackendError
 from memory_sidecar.store.contract import Entry
 from memory_sidecar.store.errors import StoreError, UnavailableError

@@ -10,7 +10,8 @@ import pytest
 from nats.aio.client import Client
 from tests.support.broker import Cluster, Loop, add_bucket, api, connected, delete_bucket, put, run_broker
 
-from memory_sidecar.backend.jetstream.bucket import JetStreamOptions, bind
+from memory_sidecar.backend.jetstream.bucket import bind
+from memory_sidecar.backend.jetstream.options import JetStreamOptions
 from memory_sidecar.backend.jetstream.thread import JetStreamBackend
 from memory_sidecar.store.document import serialize
 from memory_sidecar.testing import BackendContract, BlindContract, GuardedContract, Subject

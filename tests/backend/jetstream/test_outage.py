@@ -14,7 +14,8 @@ from tests.support.broker import Broker, add_bucket, connected, put, run_broker,
 
 from memory_sidecar.backend.jetstream import connect as nats_connect
 from memory_sidecar.backend.jetstream import context as nats_context
-from memory_sidecar.backend.jetstream.bucket import JetStreamOptions, open_jetstream
+from memory_sidecar.backend.jetstream.bucket import open_jetstream
+from memory_sidecar.backend.jetstream.options import JetStreamOptions
 from memory_sidecar.backend.jetstream.waiting import CALL_SECONDS
 from memory_sidecar.backend.opened import BackendError
 from memory_sidecar.store.errors import (

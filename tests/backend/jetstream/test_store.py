@@ -27,8 +27,9 @@ from tests.support.broker import (
 
 from memory_sidecar.backend.jetstream import notes as jetstream_notes
 from memory_sidecar.backend.jetstream import view as jetstream_view
-from memory_sidecar.backend.jetstream.bucket import JetStreamOptions, bind, nesting
+from memory_sidecar.backend.jetstream.bucket import bind
 from memory_sidecar.backend.jetstream.message import Attempt, Document
+from memory_sidecar.backend.jetstream.options import JetStreamOptions, nesting
 from memory_sidecar.backend.opened import BackendError
 from memory_sidecar.store.contract import Entry, Item
 from memory_sidecar.store.document import UNREADABLE, serialize
