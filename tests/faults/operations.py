@@ -54,6 +54,7 @@ def _resume(run: Run) -> bytes:
     again = Run(RUN, run._setting)
     try:
         again.open("require")
+        again.begin()
     except JournalError:
         return json.dumps([None, "The run cannot be resumed now.", None]).encode()
     return json.dumps([{"resumed": again.resumed}, None, again.unsaved]).encode()
@@ -76,6 +77,7 @@ def open_run(place: Path) -> Run:
     catalog = Catalog(enabled=True, read_only=False)
     run = Run(RUN, Setting(opened.store, opened.fingerprint, catalog, True, "faults", str(place / "runs" / "faults")))
     run.open()
+    run.begin()
     return run
 
 

@@ -100,6 +100,7 @@ class Machine(RuleBasedStateMachine):
         journals = str(Path(self.place.name) / "runs")
         opened = Run(run, Setting(self.store, "the store", catalog, True, "model", journals))
         opened.open(resume)
+        opened.begin()
         assert opened.resumed == (resume == "require")
         self.open[run] = opened
 
