@@ -163,7 +163,7 @@ class Processes(Machine):
         sidecar.wait()
         may_write = self.current(run, key) or not self.guard
         try:
-            found = tuple(self.other.read(key))
+            found = self.other.read(key)[:2]
         except KeyNotFoundError:
             found = None
         before = self.notes[key][0] if key in self.notes else None

@@ -5,6 +5,7 @@ Every value is unique, so the history of one key is decided by who replaced what
 one chain from the first value to the last, and the chain must respect real time.
 """
 
+import os
 import signal
 import time
 from collections.abc import Awaitable, Callable
@@ -114,7 +115,7 @@ async def history_of(
                 pass
 
     async def kill(memory: MemorySidecar) -> None:
-        memory._connection._process.send_signal(signal.SIGKILL)
+        os.kill(memory.pid, signal.SIGKILL)
 
     async def disturbing(work: Callable[[], Awaitable[None]]) -> None:
         while True:
