@@ -8,9 +8,12 @@ __all__ = ["settle"]
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8  # malloc.h of glibc
 
-_LARGE: Final = 128 * 1024
-"""Bytes: glibc's own thresholds to begin with. Setting them keeps it from raising them to the largest frame ever seen,
-below which it would give nothing back."""
+_MAPPED: Final = 128 * 1024
+"""Bytes from which on a block is mapped by itself: glibc's own value to begin with. Setting it keeps glibc from raising
+it to the largest frame ever seen, below which it would give nothing back."""
+
+_KEPT: Final = 1024 * 1024
+"""Bytes that may stay free at the heap's end: what a listing takes is not given back after each."""
 
 
 def settle() -> None:
@@ -26,5 +29,5 @@ def settle() -> None:
 
     with suppress(AttributeError, OSError):  # musl has no such function
         mallopt = ctypes.CDLL(None).mallopt
-        for setting, value in ((_M_ARENA_MAX, 1), (_M_MMAP_THRESHOLD, _LARGE), (_M_TRIM_THRESHOLD, _LARGE)):
+        for setting, value in ((_M_ARENA_MAX, 1), (_M_MMAP_THRESHOLD, _MAPPED), (_M_TRIM_THRESHOLD, _KEPT)):
             mallopt(setting, value)
