@@ -23,7 +23,7 @@ from typing import Any, Final, TypeVar
 
 from ...named import NamedTuple
 from ...store.rules import MAX_ENTRIES, is_key
-from .api import ATTEMPT_SECONDS, Api, Message, NoAnswerError, StreamInfo
+from .api import ATTEMPT_SECONDS, Api, Message, NoAnswerError, RefusedError, StreamInfo
 from .consumer import consumer
 from .message import described, described_by_header, is_value
 
@@ -45,6 +45,9 @@ FILTERS: Final = 128
 
 FEW: Final = 10
 """New messages that are asked for one by one; a pass costs about as many requests."""
+
+_BAD_REQUEST: Final = 400
+"""The code of a server that will not make a consumer: for `max_consumers`, say. A missing permission has another."""
 
 MOST_KEPT: Final = 4 * MAX_ENTRIES
 """Subjects that are kept between listings. Marks of deletions are among them, and illegal names."""
@@ -233,7 +236,39 @@ class View:
         *,
         headers_only: bool,
     ) -> dict[str, T]:
-        """One pass over `filters`: at least every subject of `awaited`, as it was at sequence `top` or later.
+        """One pass over `filters`, or message by message where the bucket takes no further consumer.
+
+        That is for `max_consumers`, and limits that forbid one like ours: the agents of a fleet list at once.
+        """
+        try:
+            return await self._pass(filters, awaited, top, take, headers_only=headers_only)
+        except RefusedError as error:
+            if error.code != _BAD_REQUEST:
+                raise
+        return await self._walk(take)
+
+    async def _walk(self, take: Callable[[Message], T]) -> dict[str, T]:
+        """Every message under the prefix, asked of the leader one after the other: the last of a subject counts."""
+        found: dict[str, T] = {}
+        give_up = asyncio.get_running_loop().time() + LIST_SECONDS
+        message = await self._next(1)
+        while message is not None:
+            found[message.subject] = take(message)
+            if asyncio.get_running_loop().time() > give_up:
+                raise NoAnswerError("the listing is not complete", sent=True)
+            message = await self._next(message.sequence + 1)
+        return found
+
+    async def _pass(
+        self,
+        filters: Sequence[str],
+        awaited: set[str],
+        top: int,
+        take: Callable[[Message], T],
+        *,
+        headers_only: bool,
+    ) -> dict[str, T]:
+        """One pass of a consumer over `filters`: at least every subject of `awaited`, as it was at `top` or later.
 
         The consumer may live on a member that lags, and keys may be overwritten while it runs, and then come later
         or twice. So it has seen enough when it has passed the leader's newest message and met every key that

@@ -60,6 +60,7 @@ class Patience:
                 return await request()
             except RefusedError as error:
                 if not is_temporary(error) or now() >= deadline:
+                    self.heard_nothing(error)
                     raise self._refusal(error) from error
             except NoAnswerError as error:
                 if now() >= deadline:
@@ -68,12 +69,12 @@ class Patience:
             await asyncio.sleep(0.1)
 
     def heard_nothing(self, failure: Exception) -> None:
-        """A call gave up. If that was for silence, listen for the broker on behalf of the calls to come."""
-        if (
-            isinstance(failure, NoAnswerError)
-            and failure.silent
-            and (self._listening is None or self._listening.done())
-        ):
+        """A call gave up. If that was in vain, listen for the broker on behalf of the calls to come.
+
+        In vain is silence, and as well a broker that is there and whose JetStream is not.
+        """
+        in_vain = is_temporary(failure) if isinstance(failure, RefusedError) else isinstance(failure, NoAnswerError)
+        if in_vain and (self._listening is None or self._listening.done()):
             self._listening = asyncio.create_task(self._listen())
 
     async def _listen(self) -> None:
@@ -81,11 +82,11 @@ class Patience:
             try:
                 await self._api.info(self._stream, ATTEMPT_SECONDS)
                 return
-            except RefusedError:
-                return
-            except NoAnswerError as error:
-                if not error.silent:
+            except RefusedError as error:
+                if not is_temporary(error):
                     return
+            except NoAnswerError:
+                pass
             await asyncio.sleep(0.1)
 
 
