@@ -39,6 +39,9 @@ MODULES: Final[dict[str, list[str]]] = {
     "sidecar/memory_sidecar/store/document.py": ["tests/store", *_fuzz("documents")],
     "sidecar/memory_sidecar/run/replay.py": ["tests/run", *_fuzz("journals")],
     "sidecar/memory_sidecar/run/compact.py": ["tests/run", *_fuzz("journals")],
+    "sidecar/memory_sidecar/wire/gate.py": ["tests/wire/test_gate.py"],
+    "sidecar/memory_sidecar/wire/ticket.py": ["tests/wire/test_ticket.py"],
+    "sidecar/memory_sidecar/wire/outline.py": ["tests/wire/test_outline.py"],
     "sidecar/memory_sidecar/wire/codec.py": ["tests/wire/test_codec.py", *_fuzz("wire")],
 }
 

