@@ -29,6 +29,7 @@ def receiver() -> Iterator[Collector]:
         yield kept
 
 
+@pytest.mark.usefixtures("both_eras")
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
 def test_a_call_arrives_on_the_harness_trace(tmp_path: Path, receiver: Collector, host: str) -> None:
     env = {
@@ -38,7 +39,7 @@ def test_a_call_arrives_on_the_harness_trace(tmp_path: Path, receiver: Collector
         "OTEL_RESOURCE_ATTRIBUTES": "deployment.environment.name=test",
     }
     with Speaker(tmp_path, "--run", "monday", *REQUIRE, "--log-level", "debug", env=env) as speaker:
-        speaker.initialize()
+        first_asked = speaker.greet()
         speaker.call("memory_write", meta={"traceparent": PARENT, "tracestate": "vendor=1"}, **NOTE)
         speaker.call("memory_write", meta={"traceparent": PARENT}, **NOTE)
         speaker.call("memory_sing", SENTINEL="SENTINEL")
@@ -56,7 +57,7 @@ def test_a_call_arrives_on_the_harness_trace(tmp_path: Path, receiver: Collector
     assert (second["trace"], second["state"]) == (PARENT[3:35], "")
     assert second["attributes"]["memory_sidecar.outcome"] == "exists"
     assert second["attributes"]["memory_sidecar.run"] == "monday"
-    assert receiver.named("initialize")["parent"] == ""
+    assert receiver.named(first_asked)["parent"] == ""
     operations = [
         (span["name"], span["attributes"]["db.operation.name"]) for span in receiver.spans if span["kind"] == 1
     ]
@@ -82,14 +83,15 @@ def test_a_call_arrives_on_the_harness_trace(tmp_path: Path, receiver: Collector
 def test_a_service_is_named_by_its_operator(tmp_path: Path, receiver: Collector) -> None:
     env = {"OTEL_EXPORTER_OTLP_ENDPOINT": receiver.url, "OTEL_SERVICE_NAME": "fleet-memory"}
     with Speaker(tmp_path, env=env) as speaker:
-        speaker.initialize()
+        speaker.greet()
     assert receiver.resource["service.name"] == "fleet-memory"
 
 
+@pytest.mark.usefixtures("both_eras")
 def test_nothing_of_a_note_or_an_argument_arrives(tmp_path: Path, receiver: Collector) -> None:
     env = {"OTEL_EXPORTER_OTLP_ENDPOINT": receiver.url}
     with Speaker(tmp_path, "--log-level", "debug", env=env) as speaker:
-        speaker.initialize()
+        speaker.greet()
         quarrel(speaker, tmp_path)
         assert speaker.end() == 0
 
@@ -102,11 +104,12 @@ def test_nothing_of_a_note_or_an_argument_arrives(tmp_path: Path, receiver: Coll
     assert all(span["said"] == "" and span["events"] == 0 for span in receiver.spans)
 
 
+@pytest.mark.usefixtures("both_eras")
 def test_a_refused_client_is_counted(tmp_path: Path, receiver: Collector) -> None:
     with Speaker(tmp_path, env={"OTEL_EXPORTER_OTLP_ENDPOINT": receiver.url}) as speaker:
-        speaker.initialize(token="w" * 43)
-        assert speaker.end() == 77
-    assert receiver.named("initialize")["attributes"]["error.type"] == "-32021"
+        asked = speaker.greet(token="w" * 43)
+        assert speaker.wait() == 77
+    assert receiver.named(asked)["attributes"]["error.type"] == "-32021"
     (refusal,) = receiver.points["memory_sidecar.refusals"]
     assert refusal[0]["memory_sidecar.outcome"] == "no_ticket"
 
@@ -114,7 +117,7 @@ def test_a_refused_client_is_counted(tmp_path: Path, receiver: Collector) -> Non
 def test_a_proxy_is_used_where_the_system_names_one(tmp_path: Path, receiver: Collector) -> None:
     env = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector.invalid:4318", "HTTP_PROXY": receiver.url}
     with Speaker(tmp_path, *REQUIRE, env={**env, "http_proxy": receiver.url}) as speaker:
-        speaker.initialize()
+        speaker.greet()
     assert "http://collector.invalid:4318/v1/traces" in receiver.paths
 
 
@@ -159,7 +162,7 @@ def test_a_dead_collector_delays_nothing(tmp_path: Path) -> None:
     port = free_port()
     env = {"OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{port}"}
     with Speaker(tmp_path, *REQUIRE, env=env) as speaker:
-        speaker.initialize()
+        speaker.greet()
         began = time.monotonic()
         for _ in range(20):
             assert not speaker.call("memory_list")["isError"]
@@ -181,7 +184,7 @@ def test_a_collector_that_was_dead_for_long_is_not_waited_for(tmp_path: Path) ->
         "OTEL_BSP_SCHEDULE_DELAY": "50",
     }
     with Speaker(tmp_path, env=env) as speaker:
-        speaker.initialize()
+        speaker.greet()
         time.sleep(0.5)  # by now an attempt has failed and waits to be repeated
         began = time.monotonic()
         assert speaker.end() == 0
@@ -192,7 +195,7 @@ def test_a_collector_that_was_dead_for_long_is_not_waited_for(tmp_path: Path) ->
 def test_a_collector_that_never_answers_delays_the_end_by_two_seconds(tmp_path: Path, receiver: Collector) -> None:
     receiver.answer.clear()
     with Speaker(tmp_path, env={"OTEL_EXPORTER_OTLP_ENDPOINT": receiver.url}) as speaker:
-        speaker.initialize()
+        speaker.greet()
         assert not speaker.call("memory_list")["isError"]
         began = time.monotonic()
         assert speaker.end() == 0
@@ -209,7 +212,7 @@ def test_a_dead_collector_and_a_full_stderr_stall_no_call(tmp_path: Path) -> Non
     }
     try:
         with Speaker(tmp_path, "--log-level", "debug", env=env, stderr=writing) as speaker:
-            speaker.initialize()
+            speaker.greet()
             began = time.monotonic()
             for _ in range(50):
                 speaker.call("memory_list")
@@ -236,7 +239,7 @@ def test_a_dead_collector_and_a_full_stderr_stall_no_call(tmp_path: Path) -> Non
 )
 def test_nothing_is_imported_unless_it_is_wanted(tmp_path: Path, env: dict[str, str]) -> None:
     with Speaker(tmp_path, *REQUIRE, env=env, python=("-X", "importtime")) as speaker:
-        speaker.initialize()
+        speaker.greet()
         assert not speaker.call("memory_list")["isError"]
         assert speaker.end() == 0
 
@@ -258,7 +261,7 @@ def test_without_the_packages_memory_works(tmp_path: Path) -> None:
     path = os.pathsep.join([str(missing.parent), *filter(None, [os.environ.get("PYTHONPATH")])])
     env = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:4318", "PYTHONPATH": path}
     with Speaker(tmp_path / "base", env=env) as speaker:
-        speaker.initialize()
+        speaker.greet()
         assert speaker.call("memory_write", **NOTE)["structuredContent"]["written"]
         assert speaker.end() == 0
     (line,) = speaker.log.splitlines()

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from tests.support.broker import Broker, add_bucket, connected, delete_bucket, put, run_broker, until
 from tests.support.collector import collector
+from tests.support.sidecar import RefusedError, Sidecar, environment, launched
 
 from memory_sidecar.harness import MemorySidecar, RequestRefusedError, Run
 
@@ -63,6 +64,28 @@ async def test_second_agents_stale_overwrite_is_refused_and_passes_after_a_read(
         assert (await write(two, "2", overwrite=True))["code"] == "changed"
         await two.call("memory_read", {"key": "plan"})
         assert (await write(two, "2", overwrite=True))["written"]
+
+
+@pytest.mark.usefixtures("both_eras")
+async def test_a_run_in_both_eras(launch: dict[str, Any], broker: Broker, tmp_path: Path) -> None:
+    def serve() -> Sidecar:
+        return launched(tmp_path, "--config", str(launch["config"]), identity="agent", env=environment())
+
+    with serve() as sidecar:
+        opened = sidecar.open("r")
+        assert opened["backend"] == {"name": "jetstream", "location": "b"}
+        assert sidecar.write("k", "1", "r")["written"]
+        with broker.frozen():
+            with pytest.raises(RefusedError):
+                sidecar.open("late")
+            assert sidecar.call("memory_read", {"key": "k"}, "r")["isError"] is True
+        assert sidecar.read("k", "r")["content"] == "1"
+        assert sidecar.leave() == 0
+    with serve() as sidecar:
+        assert sidecar.states() == {"r": "suspended"}
+        assert sidecar.open("r")["resumed"] is True
+        assert sidecar.write("k", "2", overwrite=True)["code"] == "not_read"
+        assert sidecar.write("k", "2", "r", overwrite=True)["written"]
 
 
 async def test_suspended_run_keeps_its_authority_unless_the_bucket_was_made_again(

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.sidecar import Sidecar, launched
 
 from memory_sidecar.harness import MemorySidecar, StartError
 
@@ -43,6 +44,24 @@ async def test_it_serves_with_authority_and_journals(launch: Any, tmp_path: Path
         async with memory.run("r") as run:
             refused = await run.call("memory_write", {**NOTE, "overwrite": True})
             assert refused.structured["code"] == "not_read"
+
+
+@pytest.mark.usefixtures("both_eras")
+def test_it_speaks_both_eras(tmp_path: Path) -> None:
+    config = tmp_path / "memory.yaml"
+    config.write_text(f"harness: {{memory: {{enabled: true, options: {{file: {tmp_path}/notes.db}}}}}}\n")
+
+    def serve() -> Sidecar:
+        return launched(tmp_path, "--config", str(config), command=[sys.executable, "-P", str(EXAMPLE)])
+
+    with serve() as sidecar:
+        assert sidecar.open("r")["backend"]["name"] == "sqlite"
+        assert sidecar.write("k", "1", "r")["written"]
+        assert sidecar.leave() == 0
+    with serve() as sidecar:
+        assert sidecar.open("r")["resumed"] is True
+        assert sidecar.write("k", "2", overwrite=True)["code"] == "not_read"
+        assert sidecar.write("k", "2", "r", overwrite=True)["written"]
 
 
 async def test_the_configuration_holds(launch: Any, tmp_path: Path) -> None:

@@ -1,4 +1,7 @@
-"""A harness in the fewest lines: launches the real process and speaks JSON-RPC to it, one request at a time."""
+"""A harness in the fewest lines: launches the real process and speaks JSON-RPC to it, one request at a time.
+
+It speaks as either era of MCP does (`Speaker.era`).
+"""
 
 import json
 import os
@@ -8,7 +11,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any
+from typing import IO, Any, ClassVar
 
 TOKEN = "t" * 43
 EXTENSION = "memory-sidecar/harness"
@@ -23,8 +26,19 @@ def _surroundings() -> dict[str, str]:
     }
 
 
+def _complete(token: str) -> dict[str, Any]:
+    """What a modern request has in its `_meta`."""
+    return {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {"extensions": {EXTENSION: {"ticket": token}}},
+    }
+
+
 class Speaker:
     """One launched sidecar. As a context manager it closes the pipe and waits for the end."""
+
+    era: ClassVar[str] = "legacy"
+    """How all of them speak; `both_eras` plays a test in both."""
 
     def __init__(
         self,
@@ -49,9 +63,12 @@ class Speaker:
         self.log = ""
         """What it wrote to stderr, once it has ended."""
 
-    def request(self, method: str, params: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    def request(self, method: str, params: Mapping[str, Any] | None = None, token: str = TOKEN) -> dict[str, Any]:
         self._next += 1
-        message = {"jsonrpc": "2.0", "id": self._next, "method": method, "params": params or {}}
+        sent = dict(params or {})
+        if self.era == "modern" and method != "initialize":
+            sent["_meta"] = {**sent.get("_meta", {}), **_complete(token)}
+        message = {"jsonrpc": "2.0", "id": self._next, "method": method, "params": sent}
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.process.stdin.write(json.dumps(message).encode() + b"\n")
@@ -59,6 +76,14 @@ class Speaker:
         answer: dict[str, Any] = json.loads(self.process.stdout.readline())
         assert answer["id"] == self._next
         return answer
+
+    def greet(self, token: str = TOKEN) -> str:
+        """Ask for the index as this era does; return the method. A modern refusal ends the process a second later."""
+        if self.era == "legacy":
+            self.initialize(token)
+            return "initialize"
+        self.request("server/discover", token=token)
+        return "server/discover"
 
     def initialize(self, token: str = TOKEN, name: str = "speaker", **params: Any) -> dict[str, Any]:
         return self.request(
@@ -75,6 +100,10 @@ class Speaker:
         answer = self.request("tools/call", {"name": tool, "arguments": arguments, "_meta": meta or {}})
         result: dict[str, Any] = answer.get("result", answer)
         return result
+
+    def wait(self) -> int:
+        """Wait for an end of its own accord."""
+        return self.process.wait(30)
 
     def end(self) -> int:
         """Close the pipe and wait; what was on stderr is in `log`."""
