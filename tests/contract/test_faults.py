@@ -21,7 +21,7 @@ from memory_sidecar.store.rules import check_capacity, validate_key
 from memory_sidecar.store.store import Store
 from memory_sidecar.testing import BackendContract, BlindContract, GuardedContract, Subject
 from tests.contract.test_memory_store import Memory
-from tests.support.memory_store import MemoryBackend, _revision
+from memory_sidecar.testing.memory_store import MemoryBackend, _revision
 
 SUITE = {suite}
 

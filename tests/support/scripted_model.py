@@ -107,9 +107,10 @@ def scripted_model(*turns: Turn) -> Iterator[ScriptedModel]:
                 status, answer = 200, model.answer(self.path.partition("?")[0], body)
             except BadRequestError as error:
                 status, answer = 400, {"type": "error", "error": {"type": "bad_request", "message": str(error)}}
-            data = json.dumps(answer).encode()
+            streamed = status == 200 and body.get("stream") is True
+            data = _streamed(answer) if streamed else json.dumps(answer).encode()
             self.send_response(status)
-            self.send_header("content-type", "application/json")
+            self.send_header("content-type", "text/event-stream" if streamed else "application/json")
             self.send_header("content-length", str(len(data)))
             self.send_header("connection", "close")
             self.end_headers()
@@ -313,6 +314,22 @@ def _reply_chat(number: int, turn: str | list[Call]) -> dict[str, Any]:
         "choices": [{"index": 0, "message": message, "finish_reason": finish, "logprobs": None}],
         "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
     }
+
+
+def _streamed(answer: dict[str, Any]) -> bytes:
+    """The answer of Chat Completions as a stream: all in one chunk, then the usage, then the end."""
+    _require(answer["object"] == "chat.completion", "only Chat Completions is streamed here")
+    (choice,) = answer["choices"]
+    delta = choice["message"]
+    for index, call in enumerate(delta.get("tool_calls", ())):
+        call["index"] = index
+    chunk = {**answer, "object": "chat.completion.chunk", "usage": None}
+    chunks = [
+        {**chunk, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]},
+        {**chunk, "choices": [{"index": 0, "delta": {}, "finish_reason": choice["finish_reason"]}]},
+        {**chunk, "choices": [], "usage": answer["usage"]},
+    ]
+    return b"".join(b"data: %s\n\n" % json.dumps(one).encode() for one in chunks) + b"data: [DONE]\n\n"
 
 
 _APIS: dict[str, tuple[Callable[[dict[str, Any]], Request], Callable[[int, str | list[Call]], dict[str, Any]]]] = {

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
-from tests.support.memory_store import Shelf, memory_store
 
 from exposure_policy import TOOLS
 from memory_sidecar.store.contract import Item
 from memory_sidecar.store.rules import MAX_CONTENT_BYTES, MAX_ENTRIES
 from memory_sidecar.store.scope import Change, Scope
+from memory_sidecar.testing.memory_store import Shelf, memory_store
 from memory_sidecar.tools.catalog import Catalog, UnknownToolError
 from memory_sidecar.tools.index import instructions
 from memory_sidecar.tools.tool import Outcome

@@ -7,7 +7,8 @@
         assert (await memory_run.call("memory_read", {"key": "plan"})).structured["found"]
 
 It is the real sidecar over the test's temporary directory, so it refuses what the real one refuses; it needs no network
-and about a tenth of a second. `memory_run` may be awaited on any event loop, whichever plugin runs the test.
+and about a tenth of a second. `memory_run` may be awaited on any event loop, whichever plugin runs the test. Quicker,
+and without a process, is the fake in `memory_sidecar.testing.fake`, which answers the same.
 """
 
 from collections.abc import Iterator

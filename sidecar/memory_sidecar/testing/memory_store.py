@@ -1,4 +1,4 @@
-"""A backend in memory that keeps every promise of the contract: the double that other tests use.
+"""A backend in memory that keeps every promise of the contract: what the fake memory keeps its notes in.
 
 What it lacks is durability.
 """
@@ -6,11 +6,11 @@ What it lacks is durability.
 import hashlib
 import threading
 
-from memory_sidecar.store.contract import ABSENT, ANYTHING, Expected, Info, Item, Stored
-from memory_sidecar.store.document import UNREADABLE, parse_description
-from memory_sidecar.store.errors import ConflictError, UnavailableError, UnreadableError
-from memory_sidecar.store.rules import check_capacity
-from memory_sidecar.store.store import Store
+from ..store.contract import ABSENT, ANYTHING, Expected, Info, Item, Stored
+from ..store.document import UNREADABLE, parse_description
+from ..store.errors import ConflictError, UnavailableError, UnreadableError
+from ..store.rules import check_capacity
+from ..store.store import Store
 
 __all__ = ["MemoryBackend", "Shelf", "memory_store"]
 
@@ -42,7 +42,7 @@ class MemoryBackend:
         with self.shelf.lock:
             return [Item(key, _described(document)) for key, document in sorted(self.shelf.reach().items())]
 
-    def get(self, key: str, *, after: str | None = None) -> Stored | None:  # noqa: ARG002 - nothing lags here
+    def get(self, key: str, *, after: str | None = None) -> Stored | None:
         with self.shelf.lock:
             document = self.shelf.reach().get(key)
         return None if document is None else Stored(_revision(document), document)

@@ -1,0 +1,129 @@
+"""The fake memory answers as the real one does: one conversation, held with both, in both faces."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.sidecar import environment
+
+from exposure_policy import ExposureRefused, Surface
+from exposure_policy.serving import Serving
+from memory_sidecar.harness import MemorySidecar, RequestRefusedError, SidecarDiedError, sync
+from memory_sidecar.harness.functions import functions
+from memory_sidecar.testing.fake import FakeMemory
+
+NOTE = {"key": "plan", "description": "the plan", "content": "text"}
+KEPT = ("written", "code", "found", "content", "deleted", "memories")
+
+
+class _Real:
+    """The sidecar, with the interface of the fake."""
+
+    def __init__(self, place: Path) -> None:
+        self._notes = place / "state" / "memory" / "test"
+        config = place / "memory.yaml"
+        config.write_text("harness: {memory: {enabled: true, options: {require_read_before_update: true}}}")
+        self._options: Any = {
+            "identity": "test",
+            "store_dir": place / "state",
+            "config": config,
+            "env": environment(),
+        }
+
+    def launch(self) -> Any:
+        return MemorySidecar.launch(**self._options)
+
+    def launch_sync(self) -> Any:
+        return sync.MemorySidecar.launch(**self._options)
+
+    def plant(self, key: str, document: bytes) -> None:
+        (self._notes / f"{key}.md").write_bytes(document)
+
+
+class _Fake(FakeMemory):
+    def plant(self, key: str, document: bytes) -> None:
+        self.documents[key] = document
+
+
+@pytest.fixture(params=[_Real, _Fake])
+def kept(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+    return _Fake() if request.param is _Fake else _Real(tmp_path)
+
+
+CALLS: list[tuple[str, dict[str, Any], dict[str, Any] | str]] = [
+    ("memory_list", {}, {"memories": []}),
+    ("memory_write", NOTE, {"written": True}),
+    ("memory_write", {**NOTE, "content": "two"}, {"written": False, "code": "exists"}),
+    ("memory_write", {**NOTE, "content": "two", "overwrite": True}, {"written": True}),
+    ("memory_read", {"key": "plan"}, {"found": True, "content": "two"}),
+    ("memory_read", {"key": "none"}, {"found": False}),
+    ("memory_read", {"key": "../etc"}, "key is not legal"),
+    ("memory_read", {}, "argument key is missing"),
+    ("memory_write", {**NOTE, "content": float("nan")}, "what JSON cannot carry"),
+    ("memory_write", {**NOTE, "content": "x" * 70_000}, "at most 65536"),
+    ("memory_write", {**NOTE, "content": "x" * 1_100_000}, "larger than a call may be"),
+]
+
+
+def check(result: Any, expected: dict[str, Any] | str) -> None:
+    if isinstance(expected, str):
+        assert result.is_error
+        assert expected in result.text
+    else:
+        assert {name: value for name, value in result.structured.items() if name in KEPT} == expected
+
+
+def test_one_conversation_without_a_loop(kept: Any) -> None:
+    with kept.launch_sync() as memory:
+        with memory.run("monday") as run:
+            assert "(no notes yet)" in run.instructions
+            for name, arguments, expected in CALLS:
+                check(run.call(name, arguments), expected)
+            with pytest.raises(RequestRefusedError, match=r"unknown tool; the tools are: memory_list"):
+                run.call("memory_forget_everything")
+            with pytest.raises(RequestRefusedError, match="is open already"), memory.run("monday"):
+                pytest.fail("it was opened twice")
+            with Serving(Surface.MCP), pytest.raises(ExposureRefused):
+                run.call("memory_list")
+        with pytest.raises(RequestRefusedError, match="not open"):
+            run.call("memory_list")
+    with pytest.raises(SidecarDiedError, match="this launch has ended"):
+        memory.runs()
+    kept.plant("plan", b"---\ndescription: the plan\n---\n\nsomebody else's\n")
+    with kept.launch_sync() as memory:
+        with memory.run("monday", resume="require") as run:
+            assert run.resumed
+            assert "- plan: the plan" in run.instructions
+            assert set(run.scope["keys"]) == {"plan"}
+            check(run.call("memory_write", {**NOTE, "overwrite": True}), {"written": False, "code": "changed"})
+            (read,) = [function for function in functions(run) if function.__name__ == "memory_read"]
+            assert json.loads(read("plan"))["content"] == "somebody else's\n"
+            run.finish("completed")
+        with pytest.raises(RequestRefusedError, match="has completed and cannot go on"), memory.run("monday"):
+            pytest.fail("it was opened again")
+        assert [(run["run"], run["state"]) for run in memory.runs()] == [("monday", "completed")]
+
+
+@pytest.mark.anyio
+async def test_one_conversation_on_a_loop(kept: Any, anyio_backend: str) -> None:
+    async with kept.launch() as memory:
+        assert memory.alive
+        async with memory.run("monday") as run, memory.run() as other:
+            for name, arguments, expected in CALLS:
+                check(await run.call(name, arguments), expected)
+            check(await other.call("memory_write", {**NOTE, "overwrite": True}), {"written": False, "code": "not_read"})
+            assert set((await run.suspend())["keys"]) == {"plan"}
+    assert not memory.alive
+    async with kept.launch() as memory, memory.run("monday") as run:
+        assert run.resumed
+        check(await run.call("memory_delete", {"key": "plan"}), {"deleted": True})
+
+
+def test_a_fake_may_be_read_only_and_without_an_index() -> None:
+    fake = FakeMemory(read_only=True, index=False)
+    fake.documents["plan"] = b"text"
+    with fake.launch_sync() as memory, memory.run() as run:
+        assert [tool["name"] for tool in run.tools] == ["memory_list", "memory_read"]
+        assert "plan" not in run.instructions
+        check(run.call("memory_list"), {"memories": [{"key": "plan", "description": ""}]})
