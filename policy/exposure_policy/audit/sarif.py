@@ -37,7 +37,7 @@ def to_sarif(report: Report, show: Callable[[str], str], version: str, root: str
     notifications: list[dict[str, Any]] = []
     for target in report.targets:
         results += [
-            _result(finding.rule, indices, _told(finding, target, show), target, finding, show, root)
+            _result(finding.rule, indices, _message(finding, target, show), target, finding, show, root)
             for finding in target.findings
         ]
         for reason in target.unaudited:
@@ -83,7 +83,7 @@ def _rule(name: str, rule: Rule) -> dict[str, Any]:
     }
 
 
-def _told(finding: Finding, target: TargetReport, show: Callable[[str], str]) -> str:
+def _message(finding: Finding, target: TargetReport, show: Callable[[str], str]) -> str:
     told = "; ".join(f"{show(e.label)}: {show(e.text)}" for e in finding.evidence)
     return (
         f"{show(finding.kind).capitalize()} '{show(finding.name)}' on {finding.surface} {relation(finding)} "

@@ -121,7 +121,8 @@ def _wanted(name: _Name, environ: Mapping[str, str]) -> _Signal | None:
             log.warning(
                 "telemetry: this exporter is not supported", variable=f"OTEL_{name.upper()}_EXPORTER", value=other
             )
-    # An endpoint alone is a wish; so is the exporter's name, with the endpoint that the specification gives it.
+    # Telemetry is sent if an endpoint is set, or if the exporter is named "otlp", whose default endpoint the
+    # specification gives.
     if "otlp" not in exporters and (exporters or not (endpoint or base)):
         return None
     for variable in (f"{specific}_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"):

@@ -69,7 +69,7 @@ def remove_run(
         status = os.fstat(descriptor)
         try:
             found = glance(files.read_up_to(descriptor, status.st_size))
-            state = RunState(run, "empty", "", "") if found is None else _told(found, run, identity)
+            state = RunState(run, "empty", "", "") if found is None else _run_state(found, run, identity)
         except DamagedError as error:
             state = RunState(run, error.state, "", "")
         if state.state == "foreign" or not wanted(state):
@@ -90,7 +90,7 @@ def remove_run(
     return state
 
 
-def _told(found: Standing, run: str, identity: str | None, *, is_open: bool = False) -> RunState:
+def _run_state(found: Standing, run: str, identity: str | None, *, is_open: bool = False) -> RunState:
     check_owner(found.first, run, identity)
     return RunState(run, state_of(found.state, is_open=is_open), found.created, found.updated)
 
@@ -98,7 +98,7 @@ def _told(found: Standing, run: str, identity: str | None, *, is_open: bool = Fa
 def _state(directory: str, run: str, identity: str) -> RunState | None:
     try:
         found, is_open = looked_at(os.path.join(directory, journal_name(run)), glance)
-        return None if found is None else _told(found, run, identity, is_open=is_open)
+        return None if found is None else _run_state(found, run, identity, is_open=is_open)
     except FileNotFoundError:
         return None
     except MisplacedError as error:

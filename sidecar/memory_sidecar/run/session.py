@@ -60,7 +60,7 @@ class Run:
     """An open run. Not safe for concurrent use: its calls are served one after the other."""
 
     def __init__(self, run: str, setting: Setting) -> None:
-        self.run = run
+        self.id = run
         self.resumed = False
         self._setting = setting
         self._scope = Scope()
@@ -133,11 +133,11 @@ class Run:
     def _open(self, resume: Resume, handed: HandedScope | None) -> None:
         found = self._journal.open()
         if found is not None and resume == "never":
-            raise RunRefusedError(f"run {self.run} exists already; use another run id or resume: auto")
+            raise RunRefusedError(f"run {self.id} exists already; use another run id or resume: auto")
         if found is not None and found.state == "completed":
-            raise RunRefusedError(f"run {self.run} has completed and cannot go on; use another run id")
+            raise RunRefusedError(f"run {self.id} has completed and cannot go on; use another run id")
         if found is None and handed is None and resume == "require":
-            raise RunRefusedError(f"there is no run {self.run} to resume; use resume: auto to start it")
+            raise RunRefusedError(f"there is no run {self.id} to resume; use resume: auto to start it")
         here = self._setting.fingerprint
         keys: Mapping[str, str] = found.keys if found is not None and found.store == here else {}
         if handed is not None and handed.store == here:

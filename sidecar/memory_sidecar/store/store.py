@@ -189,15 +189,15 @@ class Store:
             return removed is not None
 
     def _replace_seen(self, key: str, rewrite: "_Rewrite", scope: Scope | None) -> str:
-        held = scope.revision(key) if scope is not None else None
-        if held is None:
+        seen = scope.revision(key) if scope is not None else None
+        if seen is None:
             raise _stale(key, scope, "not_read")
         stored = self._get(key, scope)
-        if stored is None or stored.revision != held:
+        if stored is None or stored.revision != seen:
             raise _stale(key, scope, "changed")
         document = rewrite(stored)
         try:
-            return _changed(key, scope, lambda: self.backend.put(key, document, held))
+            return _changed(key, scope, lambda: self.backend.put(key, document, seen))
         except ConflictError:
             raise _stale(key, scope, "changed") from None
 

@@ -42,7 +42,7 @@ class Loop:
         self._is_full = is_full
         self._frames: deque[bytes | Outline] = deque()
         self._splitter = Splitter()
-        self._held = False
+        self._paused = False
         self._ends_at: float | None = None
         self._late_status = 0
         self.exit_status: int | None = None
@@ -62,7 +62,7 @@ class Loop:
         if self._parent.is_gone():
             self.end(0)
         while self.exit_status is None:
-            want = not self._frames and not self._held and not self._is_full()
+            want = not self._frames and not self._paused and not self._is_full()
             if want and not listening:
                 poll.register(self._source, select.POLLIN)
             elif listening and not want:
@@ -87,10 +87,10 @@ class Loop:
 
     def hold(self) -> None:
         """Hand out no frame until `release`: how the next ones are served depends on the answer to this one."""
-        self._held = True
+        self._paused = True
 
     def release(self) -> None:
-        self._held = False
+        self._paused = False
         self.wake()
 
     def wake(self) -> None:
@@ -107,7 +107,7 @@ class Loop:
             data = self._read()
             if data is not None:
                 self._frames.extend(self._splitter.feed(data))
-        while self._frames and not self._held and self.exit_status is None:
+        while self._frames and not self._paused and self.exit_status is None:
             self._receive(self._frames.popleft())
         if self._ends_at is not None and time.monotonic() >= self._ends_at:
             self.end(self._late_status)

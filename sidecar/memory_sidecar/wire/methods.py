@@ -108,7 +108,7 @@ def call_tool(session: Session, call: Call, lane: Lane) -> dict[str, Any]:
     if cause is not None and (cause.remedy or call.code in _FAILURES):
         log.warning(
             "the store failed",
-            run=run.run,
+            run=run.id,
             request=call.request.id,
             tool=name,
             outcome=call.code,

@@ -67,7 +67,7 @@ def open_run(session: "Session", call: Call, lane: Lane) -> dict[str, Any]:
     setting = service.setting
     info = setting.store.info()
     return {
-        "run": run.run,
+        "run": run.id,
         "resumed": run.resumed,
         "tools": setting.catalog.definitions(),
         "instructions": text,
@@ -88,7 +88,7 @@ def end_run(session: "Session", call: Call, lane: Lane) -> dict[str, Any]:
     run = use_run(session, lane, call.request.method)
     _end(lane, run, reason, message)
     lane.state = after
-    return {"run": run.run, **_scope_members(run), "_meta": run_meta(run)}
+    return {"run": run.id, **_scope_members(run), "_meta": run_meta(run)}
 
 
 def use_run(session: "Session", lane: Lane, method: str) -> Run:
@@ -154,21 +154,21 @@ def take_back(lane: Lane) -> None:
         return
     with lane.busy:
         lane.run.discard()
-        log.info("run taken back, since its opening was cancelled", run=lane.run.run)
+        log.info("run taken back, since its opening was cancelled", run=lane.run.id)
         lane.run, lane.state = None, RunState.CLOSED
 
 
 def run_meta(run: Run) -> dict[str, Any]:
-    return {m.RUN: run.run} if run.unsaved is None else {m.RUN: run.run, m.UNSAVED: run.unsaved}
+    return {m.RUN: run.id} if run.unsaved is None else {m.RUN: run.id, m.UNSAVED: run.unsaved}
 
 
 def watch_saving(lane: Lane, run: Run) -> None:
     """Say when a run's authority stops being saved, why, and when that is over; not at every call between."""
     before, lane.unsaved = lane.unsaved, run.unsaved
     if lane.unsaved is not None and lane.unsaved != before:
-        log.warning("authority is not saved", run=run.run, reason=lane.unsaved)
+        log.warning("authority is not saved", run=run.id, reason=lane.unsaved)
     elif lane.unsaved is None and before is not None:
-        log.warning("authority is saved again", run=run.run)
+        log.warning("authority is saved again", run=run.id)
 
 
 def remedy(error: BaseException) -> str:
@@ -192,7 +192,7 @@ def _begin(run: Run, call: Call) -> str:
 
 
 def _opened(lane: Lane, run: Run) -> None:
-    log.info("run resumed" if run.resumed else "run opened", run=run.run)
+    log.info("run resumed" if run.resumed else "run opened", run=run.id)
     watch_saving(lane, run)
 
 
@@ -200,9 +200,9 @@ def _end(lane: Lane, run: Run, reason: Reason, message: str | None = None) -> No
     run.end(reason, message)
     watch_saving(lane, run)
     if reason == "suspended":
-        log.info("run suspended", run=run.run)
+        log.info("run suspended", run=run.id)
     else:
-        log.info("run finished", run=run.run, reason=reason)
+        log.info("run finished", run=run.id, reason=reason)
     lane.run = None
 
 

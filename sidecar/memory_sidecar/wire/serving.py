@@ -46,7 +46,7 @@ def serve_call(session: Session, call: Call, lane: Lane, handler: Handler) -> No
     elif request.method == m.RUN_OPEN and call.error is None and answer is not None:
         take_back(lane)  # nobody was told that the run is open, so nobody would end it
 
-    _told(session, call, lane, answer)
+    _report(session, call, lane, answer)
     if exit_status is not None:
         session.loop.end(exit_status)
     elif request.method == m.INITIALIZE:
@@ -93,7 +93,7 @@ def _begin(session: Session, call: Call) -> None:
         )
 
 
-def _told(session: Session, call: Call, lane: Lane, answer: dict[str, Any] | None) -> None:
+def _report(session: Session, call: Call, lane: Lane, answer: dict[str, Any] | None) -> None:
     """Tell the operator how a request went; the harness has its answer by now."""
     request = call.request
     seconds = time.perf_counter() - call.received

@@ -172,7 +172,7 @@ class View:
                 if subjects[subject].sequence <= info.last_sequence:
                     del subjects[subject]
         if held.newest is not None and (marked is None or marked.sequence != held.newest.sequence):
-            # Replaced by something newer, or else purged, or never stored for good: which of these, nothing tells.
+            # It was replaced by a newer message, purged, or lost by the broker. Nothing tells which.
             known = subjects.get(held.newest.subject)
             if known is None or known.sequence == held.newest.sequence:
                 self._held = None
