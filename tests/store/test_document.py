@@ -14,7 +14,13 @@ from memory_sidecar.store import front_matter
 from memory_sidecar.store.contract import Entry
 from memory_sidecar.store.document import HEADER_BYTES, check_text, other_lines, parse, parse_description, serialize
 from memory_sidecar.store.errors import InvalidError, UnreadableError
-from memory_sidecar.store.rules import MAX_CONTENT_BYTES, MAX_ENTRY_BYTES, normalize_description, one_line
+from memory_sidecar.store.rules import (
+    MAX_CONTENT_BYTES,
+    MAX_DESCRIPTION,
+    MAX_ENTRY_BYTES,
+    normalize_description,
+    one_line,
+)
 from memory_sidecar.testing.texts import CONTENTS, DESCRIPTIONS
 
 TEXT = st.text(alphabet=st.characters(codec="utf-8"), max_size=80)
@@ -472,7 +478,7 @@ def test_the_c_library_reads_where_it_is_installed(monkeypatch: pytest.MonkeyPat
 
 
 def test_the_header_of_a_long_note_says_enough() -> None:
-    assert HEADER_BYTES >= MAX_ENTRY_BYTES - MAX_CONTENT_BYTES
+    assert HEADER_BYTES >= 2 * 4 * MAX_DESCRIPTION + 64
     for description in ("plain", "a: b", "\U0001f404: " * 100):
         document = serialize(description.strip(), "x" * MAX_CONTENT_BYTES)
         assert parse_description(document[:HEADER_BYTES], len(document)) == description.strip()

@@ -169,9 +169,9 @@ class KeepingContract(Opened):
         edge = char * (MAX_CONTENT_BYTES // width) + "x" * (MAX_CONTENT_BYTES % width)
         store.create("edge", "words", edge)
         assert (store.read("edge")).content == edge
-        with pytest.raises(InvalidError, match="65537 bytes"):
+        with pytest.raises(InvalidError, match=f"{MAX_CONTENT_BYTES + 1} bytes"):
             store.create("past", "words", edge + "x")
-        with pytest.raises(InvalidError, match="65537 bytes"):
+        with pytest.raises(InvalidError, match=f"{MAX_CONTENT_BYTES + 1} bytes"):
             overwrite(store, "edge", "words", edge + "x")
         assert [item.key for item in store.list()] == ["edge"]
         assert (store.read("edge")).content == edge
