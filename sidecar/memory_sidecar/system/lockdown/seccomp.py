@@ -3,6 +3,7 @@
 import errno
 import struct
 from collections.abc import Iterable
+from itertools import chain
 from typing import Final
 
 from ...named import NamedTuple
@@ -108,7 +109,7 @@ def program(machine: Machine, pid: int, connect: bool) -> bytes:
         body = _allow_if(allowed[name], refuse) if name in allowed else [refuse]
         code += [(_JUMP_EQUAL, 0, len(body), numbers[machine.column] or 0), *body]
     code.append((_RETURN, 0, 0, _ALLOW))
-    return b"".join(struct.pack("=HBBI", *instruction) for instruction in code)
+    return struct.pack("=" + "HBBI" * len(code), *chain.from_iterable(code))
 
 
 def _numbers(table: Numbers, machine: Machine) -> Iterable[int]:
