@@ -11,7 +11,7 @@ FASTMCP := .venv-fastmcp
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help demo test test-long faults audit-corpus fuzz soak cancels mutants bench bench-quick yaml-readers lint format schema lock clean guards-fastmcp guards-cost
+.PHONY: help demo test test-long faults audit-corpus fuzz soak cancels races mutants bench bench-quick yaml-readers lint format schema lock clean guards-fastmcp guards-cost
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -48,6 +48,9 @@ soak: $(VENV)/.dev ## a million calls against one sidecar: memory, descriptors, 
 
 cancels: $(VENV)/.dev ## cancel the Python library at random, 10,000 times on asyncio, uvloop and trio; prints the counts (Linux)
 	$(BIN)/python -m soak.cancels
+
+races: $(VENV)/.dev ## change one note at the same moment as an editor, a stand-in for another implementation, another sidecar; prints the counts
+	$(BIN)/python -m tests.races $(if $(ROUNDS),--rounds $(ROUNDS))
 
 mutants: $(VENV)/.dev ## plant small faults in the code that decides, one at a time: a test must notice, or docs/mutants.md explain
 	$(BIN)/python -m tests.mutation
