@@ -9,8 +9,11 @@ from tests.races import RACES, race
 from tests.support.stand_in import StandIn
 
 from memory_sidecar.store.contract import Entry
-from memory_sidecar.store.errors import KeyExistsError, KeyNotFoundError, StaleError
+from memory_sidecar.store.document import UNREADABLE
+from memory_sidecar.store.errors import KeyExistsError, KeyNotFoundError, StaleError, StoreFullError, UnreadableError
+from memory_sidecar.store.rules import MAX_ENTRIES
 from memory_sidecar.store.scope import Scope
+from memory_sidecar.tools.catalog import Catalog
 
 
 @pytest.mark.parametrize("name", RACES)
@@ -69,3 +72,41 @@ def test_taking_turns_with_a_stand_in(tmp_path: Path, seed: int) -> None:
             else:
                 with pytest.raises(KeyNotFoundError):
                     ours.read(each)
+
+
+def test_a_store_with_more_notes_than_ours_would_take_tells_how_many_there_are(tmp_path: Path) -> None:
+    notes = tmp_path / "notes"
+    store = opened(notes)
+    for number in range(MAX_ENTRIES + 6):
+        (notes / f"of-others-{number}.md").touch()
+    for surplus in (7, 6):
+        with pytest.raises(StoreFullError, match=f"holds {MAX_ENTRIES + surplus - 1} entries.* delete {surplus} that"):
+            store.create("new", "words", "text")
+        store.delete(f"of-others-{surplus}")
+    for number in range(100, 104):
+        store.delete(f"of-others-{number}")
+    with pytest.raises(StoreFullError, match=f"holds {MAX_ENTRIES} entries.* delete one that"):
+        store.create("new", "words", "text")
+    store.delete("of-others-200")
+    store.create("new", "words", "text")
+
+
+@pytest.mark.parametrize(
+    "document", [b"\xff\xfe", b"---\ndescription: [\n---\n\nx", b"---\ndescription: \xff\n---\n\nx", b"\0"]
+)
+def test_list_and_read_tell_the_same_and_a_refused_create_names_the_next_step(tmp_path: Path, document: bytes) -> None:
+    notes = tmp_path / "notes"
+    store = opened(notes)
+    (notes / "key.md").write_bytes(document)
+    (item,) = store.list()
+    try:
+        assert store.read("key").description == item.description
+    except UnreadableError:
+        assert item.description == UNREADABLE
+    outcome = Catalog(enabled=True, read_only=False).call(
+        "memory_write", {"key": "key", "description": "words", "content": "text"}, store, Scope()
+    )
+    assert outcome.structured is not None
+    assert outcome.structured["code"] == "exists"
+    assert "another key" in outcome.structured["reason"]
+    assert (notes / "key.md").read_bytes() == document

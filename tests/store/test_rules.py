@@ -108,7 +108,7 @@ def test_capacity() -> None:
     check_capacity(0)
     check_capacity(MAX_ENTRIES - 1)
     for entries in (MAX_ENTRIES, MAX_ENTRIES + 1):
-        with pytest.raises(StoreFullError, match="Delete or overwrite"):
+        with pytest.raises(StoreFullError, match="Overwrite an entry"):
             check_capacity(entries)
 
 

@@ -126,7 +126,10 @@ def validate_write(key: str, description: str, content: str) -> str:
 def check_capacity(entries: int) -> None:
     """Raise `StoreFullError` if a store of `entries` entries has no room for one more."""
     if entries >= MAX_ENTRIES:
+        # Other programs may have stored more than ours would.
+        surplus = entries - MAX_ENTRIES + 1
+        delete = "delete one that is" if surplus == 1 else f"delete {surplus} that are"
         raise StoreFullError(
-            f"The memory is full: it holds {MAX_ENTRIES} entries. "
-            "Delete or overwrite an entry that is no longer needed, then try again."
+            f"The memory is full: it holds {entries} entries, and may hold {MAX_ENTRIES}. "
+            f"Overwrite an entry that is no longer needed, or {delete}, then try again."
         )

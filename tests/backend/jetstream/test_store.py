@@ -449,6 +449,26 @@ async def test_delete_markers_of_others_are_understood(store: AsyncStore, nc: Cl
         assert await store.delete(key)
 
 
+@pytest.mark.parametrize(
+    "headers", [{"KV-Operation": "PUT"}, {"KV-Operation": "put"}, {"KV-Operation": ""}, {"Nats-Marker-Reason": "mine"}]
+)
+async def test_whatever_is_no_deletion_is_a_value(
+    store: AsyncStore, nc: Client, bucket: str, headers: dict[str, str]
+) -> None:
+    await put(nc, bucket, "agent.k", b"---\ndescription: d\n---\n\ntheirs", headers)
+    assert await store.list() == [Item("k", "d")]
+    with pytest.raises(KeyExistsError):
+        await store.create("k", "d", "ours")
+    scope = Scope()
+    assert (await store.read("k", scope=scope)).content == "theirs"
+    await store.update("k", "d", "ours", scope=scope)
+    await put(nc, bucket, "agent.k", b"theirs", headers)
+    with pytest.raises(StaleError):
+        await store.update("k", "d", "ours again", scope=scope)
+    assert await store.delete("k")
+    assert await store.list() == []
+
+
 async def test_only_the_revision_that_was_copied_is_removed(nc: Client, bucket: str) -> None:
     store = await open_store(nc, bucket)
     await store.create("k", "d", "1", scope=(scope := Scope()))

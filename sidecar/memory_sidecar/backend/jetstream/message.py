@@ -29,6 +29,8 @@ __all__ = [
 _OPERATION: Final = "KV-Operation"
 _DELETIONS: Final = ("DEL", "PURGE")
 _MARKER_REASON: Final = "Nats-Marker-Reason"
+_MARKER_REASONS: Final = ("MaxAge", "Purge", "Remove")
+"""All that the server writes: https://github.com/nats-io/nats-architecture-and-design/blob/main/adr/ADR-43.md."""
 _EXPECTED: Final = "Nats-Expected-Last-Subject-Sequence"
 _EXPECTED_OF: Final = "Nats-Expected-Last-Subject-Sequence-Subject"
 WRITE: Final = "Memory-Write"
@@ -118,9 +120,11 @@ def replaced_by(message: Message) -> int | None:
 def is_value(message: Message) -> bool:
     """Whether a note is stored here, and not the mark of a deletion.
 
-    Some clients name the operation of a value too (`PUT`), so only the two that delete are marks.
+    Some clients name the operation of a value too (`PUT`), so only the two that delete are marks, and those that the
+    server writes itself.
     """
-    return message.headers.get(_OPERATION) not in _DELETIONS and _MARKER_REASON not in message.headers
+    headers = message.headers
+    return headers.get(_OPERATION) not in _DELETIONS and headers.get(_MARKER_REASON) not in _MARKER_REASONS
 
 
 def revision_of(message: Message) -> str:
