@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from memory_sidecar.wire.ticket import TicketError, open_ticket
+from memory_sidecar.wire.ticket import TICKET_VARIABLE, TicketError, open_ticket
 
 TOKEN = "t" * 43
 
@@ -98,3 +98,26 @@ def test_a_file_that_says_something_else_now_is_not_claimed(path: Path) -> None:
     assert not ticket.is_unclaimed()
     assert not ticket.claim()
     assert path.read_text() == "u" * 43
+
+
+def test_what_cannot_be_read_any_more_is_not_claimed(path: Path) -> None:
+    ticket = open_ticket(str(path))
+    os.close(ticket._descriptor)
+    assert ticket.is_unclaimed() is False
+    assert ticket.claim() is False
+
+
+def test_what_cannot_be_opened_is_told_and_a_refused_ticket_is_closed(path: Path, tmp_path: Path) -> None:
+    with pytest.raises(TicketError, match="cannot be read"):
+        open_ticket(str(path / "inside"))
+    before = os.dup(0)
+    os.close(before)
+    with pytest.raises(TicketError):
+        open_ticket(str(written(tmp_path / "other", "")))
+    after = os.dup(0)
+    os.close(after)
+    assert after == before
+
+
+def test_the_variable_is_the_documented_one() -> None:
+    assert TICKET_VARIABLE == "MEMORY_SIDECAR_" + "TICKET"
