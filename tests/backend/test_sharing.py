@@ -1,11 +1,13 @@
 """Beside other writers: the quick version of `make races`, and turns with a stand-in for another implementation."""
 
 import random
+import re
 from pathlib import Path
 
 import pytest
 from tests.backend.test_file import opened
 from tests.races import RACES, race
+from tests.support.sidecar import ROOT
 from tests.support.stand_in import StandIn
 
 from memory_sidecar.store.contract import Entry
@@ -110,3 +112,11 @@ def test_list_and_read_tell_the_same_and_a_refused_create_names_the_next_step(tm
     assert outcome.structured["code"] == "exists"
     assert "another key" in outcome.structured["reason"]
     assert (notes / "key.md").read_bytes() == document
+
+
+def test_each_row_of_the_document_names_a_test_that_is_there() -> None:
+    text = (ROOT / "docs" / "sharing.md").read_text()
+    named = re.findall(r"`([\w/]+\.py)::(\w+)`", text)
+    assert len(named) > 8
+    for path, test in named:
+        assert f"def {test}(" in (ROOT / "tests" / path).read_text(), test
