@@ -35,6 +35,9 @@ COMMANDS: Final = {
     "doctor": Command(
         "review.doctor", "find what is wrong with a configuration, its store and its journals, and say what mends it"
     ),
+    "permissions": Command(
+        "review.permissions", "print the least permissions that a broker must give for a configuration"
+    ),
     "try": Command("trying", "be the harness yourself: list, read and write by hand, and watch refusals"),
     "list": Command("notes.listing", "list the notes of a memory"),
     "show": Command("notes.show", "show one note"),
