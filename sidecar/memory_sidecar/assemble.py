@@ -5,24 +5,23 @@ right that serving it doesn't need, and only then lets the first thread start. W
 made here and closed here.
 """
 
-import errno
 import os
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from .backend.choose import backend_of, must_be_named, open_backend
+from .backend.choose import backend_of, must_be_named, open_backend, open_many, warnings
 from .backend.opened import BackendError, Opened, Running
 from .config import LAUNCHED, Config, ConfigError, load
 from .exits import StartError
 from .named import NamedTuple
+from .observe import log
+from .places import default_journal_dir, keep_apart, make_journal_dir, neighbours
 from .remedy import RemedyError
 from .run.columns import is_run_id
-from .run.directory import adopt, identity_directory
 from .run.session import Setting
 from .store.rules import is_key
 from .store.store import Store
-from .system import allocator, disk, files
+from .system import allocator, files
 from .system.lockdown import Mode
 from .tools.catalog import Catalog
 from .wire.service import Service
@@ -52,6 +51,8 @@ class Arguments(NamedTuple):
     journal_dir: str | None = None
     run: str | None = None
     lockdown: str | None = None
+    many_identities: str | None = None
+    """Anything but None: each run is opened for an identity that the harness names."""
     end: str = ""
     """Which of two memories these options mean, for a command that is given two: `from` or `to`."""
 
@@ -66,15 +67,24 @@ class Plan(NamedTuple):
     """Everything decided, nothing opened."""
 
     config: Config
-    identity: str
+    identity: str | None
+    """None if each run is opened for an identity of its own."""
     store_dir: str | None
     journal_dir: str
-    """Where the journals of this identity are."""
+    """Where the journals of this identity are, or those of all of them in directories of their own."""
     run: str | None
     lockdown: Mode
 
     def _open(self) -> Running:
+        if self.identity is None:
+            return open_many(self.config, self.store_dir, locked=self.lockdown != "off")
         return open_backend(self.config, self.identity, self.store_dir, locked=self.lockdown != "off")
+
+    def _warn(self) -> None:
+        """Tell the operator what he may not have meant of the place."""
+        if self.config.memory.enabled:
+            for warning in warnings(self.config, self.identity, lambda: neighbours(self.journal_dir)):
+                log.warning("of this memory is to be known", what=warning)
 
     def start(self) -> Service:
         """Open the store, lock the process down, and return the service.
@@ -88,12 +98,13 @@ class Plan(NamedTuple):
             running = self._open() if memory.enabled else _nothing()
         except BackendError as error:
             raise StartError(error.problem, error.remedy) from error
-        _keep_apart(running.only_read, self.journal_dir)
+        self._warn()
+        keep_apart(running.only_read, self.journal_dir)
         guarded = running.opened.store.guard
         catalog = Catalog(enabled=memory.enabled, read_only=memory.read_only, guarded=guarded)
         directories = (*running.directories, self.journal_dir)  # runs are journaled with no memory too
         ports = running.ports if telemetry is None else (*(running.ports or ()), *telemetry.ports)
-        held = lock_down(self.lockdown, directories, ports)
+        held = lock_down(self.lockdown, directories, ports, grow=self.identity is None)
         allocator.settle()
         running.begin()
         setting = Setting(
@@ -101,13 +112,20 @@ class Plan(NamedTuple):
             fingerprint=running.opened.fingerprint,
             catalog=catalog,
             with_index=not memory.no_index,
-            identity=self.identity,
+            identity=self.identity or "",
             journal_dir=self.journal_dir,
             lockdown=held,
         )
-        run = self.run or _generated_run()
-        told = None if telemetry is None else telemetry.begin(*running.opened.store.info())
-        return Service(setting, run, self.run is not None, running.close, told)
+        info = setting.store.info()
+        told = None if telemetry is None else telemetry.begin(*info)
+        if self.identity is None:
+            from .many import any_of, apart
+
+            journal, of, run = apart(self.journal_dir), any_of(setting, running.open_for), ""
+        else:
+            own = (self.journal_dir, self.identity)
+            journal, of, run = (lambda _: own), (lambda _: setting), self.run or _generated_run()
+        return Service(catalog, info, held, of, journal, run, self.run is not None, running.close, told)
 
 
 def prepare(arguments: Arguments) -> Plan:
@@ -117,41 +135,22 @@ def prepare(arguments: Arguments) -> Plan:
         StartError: with the full remedy.
     """
     config, named = settle(arguments)
+    many = arguments.many_identities is not None
+    if many:
+        from .many import check_many
+
+        check_many(arguments, named)
     if arguments.run is not None and not is_run_id(arguments.run):
         raise StartError("--run is an id of 1 to 128 letters, digits, _ and -, starting with a letter or digit")
     journal_dir = arguments.journal_dir or default_journal_dir(arguments.store_dir)
-    identity = _whose(arguments, config, named)
+    identity = None if many else _whose(arguments, config, named)
     try:
         journal_dir = files.absolute(journal_dir)
     except RemedyError as error:
         raise StartError(f"the journal directory {error.problem}", error.remedy) from error
-    own = _make_journal_dir(journal_dir, identity)
+    own = make_journal_dir(journal_dir, identity)
     mode = _mode(arguments.lockdown)
     return Plan(config, identity, arguments.store_dir, own, arguments.run, mode)
-
-
-def _keep_apart(only_read: Sequence[str], journal_dir: str) -> None:
-    """Where journals are written, the kernel lets files be written: a memory that is only read may not be there.
-
-    Raises:
-        StartError: one of the directories is the journal's, holds it or lies in it.
-    """
-    for directory in only_read:
-        if _holds(directory, journal_dir) or _holds(journal_dir, directory):
-            raise StartError(
-                f"journals would be written to {journal_dir}, where memory is read_only",
-                "set --journal-dir to a directory apart from the memory's",
-            )
-
-
-def _holds(directory: str, other: str) -> bool:
-    """Whether `other` is `directory` or lies in it, by whatever links and mounts one gets there."""
-    path, last = os.path.realpath(other), ""
-    while path != last:
-        if os.path.exists(path) and os.path.samefile(path, directory):
-            return True
-        path, last = os.path.dirname(path), path
-    return False
 
 
 def _mode(word: str | None) -> Mode:
@@ -166,8 +165,12 @@ def _mode(word: str | None) -> Mode:
     return modes[word]
 
 
-def lock_down(mode: Mode, directories: Sequence[str] = (), ports: Sequence[int] | None = None) -> str:
+def lock_down(
+    mode: Mode, directories: Sequence[str] = (), ports: Sequence[int] | None = None, *, grow: bool = False
+) -> str:
     """Give up every right but writing in `directories` and connecting to `ports`; say in one line what holds.
+
+    `grow`: directories may be made there too.
 
     Raises:
         StartError: `require` asks for what this system does not offer, or a lock does not hold.
@@ -182,7 +185,7 @@ def lock_down(mode: Mode, directories: Sequence[str] = (), ports: Sequence[int] 
             "or with --lockdown off",
         )
     try:
-        return lock(directories, ports, mode).describe()
+        return lock(directories, ports, mode, grow=grow).describe()
     except LockdownError as error:
         raise StartError(str(error)) from error
 
@@ -210,25 +213,6 @@ def settle(arguments: Arguments) -> tuple[Config, str | None]:
     except ConfigError as error:
         raise StartError(error.problem, error.remedy) from error
     return config, arguments.identity or config.identity
-
-
-def default_journal_dir(store_dir: str | None) -> str:
-    """Where journals go unless `--journal-dir` says: under the store base, else the user's state directory.
-
-    Never the working directory: a run's authority is not part of whatever project it runs in.
-
-    Raises:
-        StartError: neither a store base nor a home directory is known.
-    """
-    if store_dir is not None:
-        return os.path.join(store_dir, "runs")
-    state = os.environ.get("XDG_STATE_HOME", "")
-    if not os.path.isabs(state):  # the XDG specification: a relative path is to be ignored
-        home = os.path.expanduser("~")
-        if not os.path.isabs(home):
-            raise StartError("there is no home directory to keep journals in", "set --journal-dir")
-        state = os.path.join(home, ".local", "state")
-    return os.path.join(state, "memory-sidecar", "runs")
 
 
 def _whose(arguments: Arguments, config: Config, named: str | None) -> str:
@@ -274,32 +258,6 @@ def launcher() -> "Application":
     except OSError:
         words = []
     return application(words)
-
-
-def _make_journal_dir(directory: str, identity: str) -> str:
-    """Make the directory for the journals of `identity`, and move there what an older version left of them.
-
-    Returns where it is. Before the process gives up its rights: afterwards it may write there and nowhere above.
-
-    Raises:
-        StartError: it cannot be used.
-    """
-    own = identity_directory(directory, identity)
-    try:
-        files.make_private_directory(own)
-        if not files.is_permitted(own):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-        refused = disk.refusal(directory, disk.inspect(own))
-        if refused is not None:
-            raise StartError(refused.problem, f"{refused.remedy}, or set --journal-dir")
-        with suppress(PermissionError):  # who may use that directory alone has left nothing beside it
-            adopt(directory, identity)
-    except OSError as error:
-        raise StartError(
-            f"cannot use the journal directory {directory}: {error.strerror}",
-            "make it a directory that this user can read and write, or set --journal-dir",
-        ) from error
-    return own
 
 
 def _generated_run() -> str:

@@ -15,6 +15,7 @@ from tests.support.processes import python, run_python
 
 from memory_sidecar.backend.file import FileOptions, listing, open_file, resolve_directory
 from memory_sidecar.backend.file import notes as backend_notes
+from memory_sidecar.backend.file.store_id import FILE_NAME
 from memory_sidecar.backend.opened import BackendError
 from memory_sidecar.store.contract import Entry, Info, Item
 from memory_sidecar.store.document import UNREADABLE
@@ -51,7 +52,7 @@ def opened(directory: Path, *, guard: bool = False) -> Store:
 
 
 def names(directory: Path) -> list[str]:
-    return sorted(os.listdir(directory))
+    return sorted(set(os.listdir(directory)) - {FILE_NAME})
 
 
 def mode(path: Path) -> int:
@@ -77,6 +78,7 @@ def test_notes_are_private_whatever_the_umask(tmp_path: Path, mask: int) -> None
         os.umask(before)
     assert [mode(tmp_path / path) for path in ("deep", "deep/er", "deep/er/notes")] == [0o700] * 3
     assert {path.name: mode(path) for path in (tmp_path / "deep/er/notes").iterdir()} == {
+        FILE_NAME: 0o600,
         "created.md": 0o600,
         "updated.md": 0o600,
     }
@@ -277,7 +279,7 @@ def test_illegal_names_are_invisible_and_stay(notes: Path, store: Store) -> None
         (Path(os.fsdecode(os.fsencode(notes))) / os.fsdecode(name)).write_text("planted")
     assert store.list() == [Item("good", "words")]
     assert opened(notes).list() == [Item("good", "words")]
-    assert sorted(os.listdir(os.fsencode(notes))) == sorted([*planted, b"good.md"])
+    assert sorted(os.listdir(os.fsencode(notes))) == sorted([*planted, b"good.md", os.fsencode(FILE_NAME)])
 
 
 def test_what_is_invisible_does_not_count(notes: Path, store: Store) -> None:

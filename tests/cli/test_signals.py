@@ -164,7 +164,7 @@ def test_what_is_half_done_is_told_and_goes_on(
         out, err = process.communicate()
     assert (process.returncode, out) == (STOPPING[sent], "2 created\n"), err
     assert "stopped after 2 of 5: interrupted\nrun the same command again to go on" in err
-    assert sorted(path.name for path in other.notes.iterdir()) == ["a.md", "b.md"]
+    assert sorted(path.name for path in other.notes.glob("*.md")) == ["a.md", "b.md"]
     again = cli(*words)  # type: ignore[arg-type]
     assert (again.status, again.out) == (0, "3 created, 2 unchanged\n")
 

@@ -30,7 +30,7 @@ def config(place: Place, name: str = "memory.yaml", more: str = "") -> Path:
 
 
 def documents(place: Place) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in place.notes.iterdir()}
+    return {path.name: path.read_bytes() for path in place.notes.glob("*.md")}
 
 
 def test_a_memory_goes_through_a_file_unchanged(cli: Cli, place: Place, other: Place, tmp_path: Path) -> None:

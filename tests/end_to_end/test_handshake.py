@@ -30,13 +30,16 @@ from tests.support.sidecar import (
     make_ticket,
 )
 
+from memory_sidecar.backend.file.store_id import FILE_NAME
 from memory_sidecar.wire.codes import REFUSED
 
 ROOT = os.geteuid() == 0
 
 
 def files_under(base: Path) -> list[str]:
-    return sorted(str(path.relative_to(base)) for path in base.rglob("*") if not path.is_dir())
+    return sorted(
+        str(path.relative_to(base)) for path in base.rglob("*") if not path.is_dir() and path.name != FILE_NAME
+    )
 
 
 def assert_refused_by_policy(sidecar: Sidecar, **changes: Any) -> None:

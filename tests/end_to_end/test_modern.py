@@ -36,6 +36,7 @@ from tests.support.sidecar import (
     until,
 )
 
+from memory_sidecar.backend.file.store_id import FILE_NAME
 from memory_sidecar.wire.codes import REFUSED
 from memory_sidecar.wire.eras import VERSIONS
 
@@ -56,7 +57,9 @@ def sidecar(tmp_path: Path) -> Iterator[Sidecar]:
 
 
 def files_under(base: Path) -> list[str]:
-    return sorted(str(path.relative_to(base)) for path in base.rglob("*") if not path.is_dir())
+    return sorted(
+        str(path.relative_to(base)) for path in base.rglob("*") if not path.is_dir() and path.name != FILE_NAME
+    )
 
 
 def strange(sidecar: Sidecar, method: str, capabilities: Frame | None = None, **params: Any) -> Frame:

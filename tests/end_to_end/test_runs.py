@@ -558,7 +558,8 @@ def test_without_a_store_base_journals_go_to_the_users_state_and_never_the_worki
         sidecar.leave()
     assert (expected / "memory-sidecar" / "runs" / "tester" / "monday.jsonl").exists()
     assert sorted(str(path.relative_to(work)) for path in work.rglob("*") if path.is_file()) == [
-        "memory/tester/plan.md"
+        "memory/tester/.memory-sidecar-id",
+        "memory/tester/plan.md",
     ]
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from memory_sidecar.backend.file import FileOptions, open_file
+from memory_sidecar.backend.file.store_id import FILE_NAME
 from memory_sidecar.run import journal as journaling
 from memory_sidecar.run.directory import stage_name
 from memory_sidecar.run.journal import JournalError
@@ -119,7 +120,7 @@ def verify(name: str, place: Path, answer: bytes | None, *, power_cut: bool = Fa
         wrong.append("the acknowledged change is not there")
     if "Nothing was changed" in (error or "") and content != operation.before:
         wrong.append("a change is there that was said not to be")
-    if [path.name for path in (place / "memory" / "faults").iterdir() if path.name != "note.md"]:
+    if [path.name for path in (place / "memory" / "faults").iterdir() if path.name not in ("note.md", FILE_NAME)]:
         wrong.append("something was left behind and not swept")
     promised = acknowledged and unsaved is None and not power_cut
     return wrong + _wrong_with_journal(place, operation.authority if promised else None)

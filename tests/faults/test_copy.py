@@ -25,6 +25,7 @@ from tests.support.sidecar import environment
 from tests.support.tally import Tally
 
 from memory_sidecar.backend.file import FileOptions, open_file
+from memory_sidecar.backend.file.store_id import FILE_NAME
 from memory_sidecar.cli import main
 from memory_sidecar.cli.notes import copying
 from memory_sidecar.store.contract import Entry
@@ -87,7 +88,7 @@ def copy(place: Path, *options: str) -> bytes:
 
 def verify(place: Path, options: tuple[str, ...], answer: bytes | None) -> list[str]:
     wrong = []
-    if {path.name: path.read_text() for path in (place / "from").iterdir()} != {
+    if {path.name: path.read_text() for path in (place / "from").glob("*.md")} != {
         f"{key}.md": text for key, text in SOURCE.items()
     }:
         wrong.append("the source was touched")
@@ -99,7 +100,7 @@ def verify(place: Path, options: tuple[str, ...], answer: bytes | None) -> list[
         allowed = [before.get(key), *([copied[key]] if key in may_change else [])]
         if there.get(key) not in allowed:
             wrong.append(f"{key} holds {there.get(key)!s:.60}")
-    if left := [path.name for path in (place / "to").iterdir() if path.suffix != ".md"]:
+    if left := [path.name for path in (place / "to").iterdir() if path.suffix != ".md" and path.name != FILE_NAME]:
         wrong.append(f"left behind: {left}")
     if answer is not None:
         wrong += dishonest(answer, {key: note for key, note in there.items() if copied.get(key) == note}, before)
@@ -264,7 +265,7 @@ class BucketCopy:
         )
 
     def _read_source(self) -> dict[str, str]:
-        return {path.name: path.read_text() for path in (self._place / "from").iterdir()}
+        return {path.name: path.read_text() for path in (self._place / "from").glob("*.md")}
 
     @property
     def source_is_untouched(self) -> bool:

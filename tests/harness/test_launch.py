@@ -42,7 +42,7 @@ def launch(anyio_backend: str, tmp_path: Path) -> Any:
 
 def test_a_launch_takes_what_serve_takes() -> None:
     """All but the two that it gives itself: the default run, and the application's name."""
-    offered = {name.replace("-", "_") for name in serve._OPTIONS} - {"run", "default_identity"}
+    offered = {name.replace("-", "_") for name in (*serve._OPTIONS, "many_identities")} - {"run", "default_identity"}
     assert set(LaunchOptions.__annotations__) == offered
 
 

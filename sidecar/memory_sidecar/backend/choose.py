@@ -1,6 +1,6 @@
 """The table of backends, and what a configuration means by it. A backend's module is imported only when chosen."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from ..config import Config
@@ -11,7 +11,18 @@ from .row import Place, Row
 if TYPE_CHECKING:
     from .description import Description, Looked
 
-__all__ = ["backend_of", "bring", "check", "describe", "is_brought", "must_be_named", "open_backend", "row_of"]
+__all__ = [
+    "backend_of",
+    "bring",
+    "check",
+    "describe",
+    "is_brought",
+    "must_be_named",
+    "open_backend",
+    "open_many",
+    "row_of",
+    "warnings",
+]
 
 
 def _file() -> Row:
@@ -100,6 +111,31 @@ def open_backend(
     only = config.memory.read_only if read_only is None else read_only
     row, options = _decoded(config)
     return row.open(options, Place(identity or None, base, config.nats_context, only, make, locked))
+
+
+def open_many(config: Config, base: str | None, *, locked: bool) -> Running:
+    """Open the configured backend for identities that are named later; else as `open_backend`.
+
+    Raises:
+        BackendError: it cannot be used, serves one identity only, or its options name one place for all.
+    """
+    row, options = _decoded(config)
+    if row.open_many is None:
+        raise BackendError(
+            f"the store {row.name!r} is opened for one identity",
+            "leave out --many-identities, and launch a process for each identity",
+        )
+    return row.open_many(options, Place(None, base, config.nats_context, config.memory.read_only, locked=locked))
+
+
+def warnings(config: Config, identity: str | None, identities: Callable[[], Sequence[str]]) -> list[str]:
+    """What an operator may not have meant of the configured place; see `Row.warnings`.
+
+    Raises:
+        BackendError: the configuration does not name a usable place.
+    """
+    row, options = _decoded(config)
+    return row.warnings(options, Place(identity, context=config.nats_context), identities)
 
 
 def describe(config: Config, identity: str | None, base: str | None) -> "Description":

@@ -45,3 +45,6 @@ class Running(NamedTuple):
     """Where it reads files that the process must not be able to write."""
     ports: tuple[int, ...] | None = None
     """TCP ports it connects to; None for no network at all."""
+    open_for: Callable[[str], Opened] | None = None
+    """Of a place that many identities share: opens the memory of one, from any thread, after `begin`. `opened` is
+    nobody's then. It raises BackendError."""

@@ -3,7 +3,7 @@
 A new backend is a module with its options, its `Backend` (`store.contract`) and its `Row`, and one line in `choose`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..named import NamedTuple
@@ -32,6 +32,10 @@ class Place(NamedTuple):
     """The process gives up its rights after the opening. Opening has to work in a way that also works without them."""
 
 
+def _none(_options: Any, _place: Place, _identities: Callable[[], Sequence[str]]) -> list[str]:
+    return []
+
+
 class Row(NamedTuple):
     """One backend. Each function gets the decoded options first.
 
@@ -54,3 +58,9 @@ class Row(NamedTuple):
     """Whether it needs the network. If so, nothing about it can be found out offline."""
     label: str
     """What to call the place in a list of checks: store, broker."""
+    open_many: Callable[[Any, Place], Running] | None = None
+    """Opens it for identities that are named later, each with a memory of its own; `Place.identity` is None. None where
+    a process can serve one identity only."""
+    warnings: Callable[[Any, Place, Callable[[], Sequence[str]]], list[str]] = _none
+    """What an operator may not have meant of the place, one sentence each; told at each start. The last argument tells
+    which identities are in use here."""

@@ -48,9 +48,19 @@ _OPTIONS: Final = {
 }
 
 
+_MANY: Final = "--many-identities"
+"""The one option without a value."""
+
+
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.description = __doc__
     add_options(parser, _OPTIONS)
+    parser.add_argument(
+        _MANY,
+        action="store_const",
+        const="yes",
+        help="serve any identity that a run is opened for, each with memory, journals and limits of its own",
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -62,13 +72,15 @@ def quick(words: Sequence[str]) -> dict[str, str | None] | None:
 
     A harness launches this for every run, and loading argparse would take a tenth of that.
     """
+    flags: dict[str, str | None] = {"many_identities": "yes"} if _MANY in words else {}
+    words = [word for word in words if word != _MANY]
     names = [word.removeprefix("--") for word in words[::2]]
     if len(words) % 2 or not all(word.startswith("--") for word in words[::2]) or not set(names) <= set(_OPTIONS):
         return None
     values = words[1::2]
     if any(value.startswith("-") for value in values):
         return None
-    return {name.replace("-", "_"): value for name, value in zip(names, values, strict=True)}
+    return {name.replace("-", "_"): value for name, value in zip(names, values, strict=True)} | flags
 
 
 def serve_harness(options: Mapping[str, str | None]) -> int:
@@ -103,7 +115,8 @@ def _started(options: Mapping[str, str | None]) -> Service | StartError:
     """What is to be served. Whatever goes wrong, the harness is answered: it never sees only a closed pipe."""
     try:
         plan = prepare(places(options))
-        log.identify(plan.identity)
+        if plan.identity is not None:
+            log.identify(plan.identity)
         service = plan.start()
         _tell_start(service)
     except StartError as error:
@@ -130,15 +143,15 @@ def _configure_log(options: Mapping[str, str | None]) -> StartError | None:
 
 
 def _tell_start(service: Service) -> None:
-    setting = service.setting
-    backend, location = setting.store.info()
+    backend, location = service.info
     log.info(
         "started",
         version=__version__,
         backend=backend,
         location=location or None,
-        read_only=setting.catalog.read_only,
-        lockdown=setting.lockdown,
+        read_only=service.catalog.read_only,
+        lockdown=service.lockdown,
+        many_identities=service.many or None,
     )
 
 

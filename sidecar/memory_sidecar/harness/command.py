@@ -24,6 +24,9 @@ class LaunchOptions(TypedDict, total=False):
     identity: str | None
     """The agent's name; it overrides the configuration's. Neither: the base name of the script or program that this is,
     where that is certain: not under a runner such as uvicorn or pytest, in a notebook, or with `python -m`."""
+    many_identities: bool | None
+    """Whether each run is opened for an identity of its own, in place of one for the launch: a service with many users
+    needs one process then. What they share is in SECURITY.md."""
     store_dir: StrPath | None
     """The store base, under which relative memory directories and the journal lie; the working directory by default."""
     journal_dir: StrPath | None
@@ -52,6 +55,11 @@ def command_line(command: Sequence[StrPath] | None, options: LaunchOptions, run:
         raise TypeError('command is a list of words, such as ["memory-sidecar", "serve"]; leave it out for the default')
     words = [_text("a word of command", word) for word in (_this_python() if command is None else command)]
     given: dict[str, object] = {**options, "run": run}
+    many = given.pop("many_identities", None)
+    if many is not None and not isinstance(many, bool):
+        raise TypeError(f"many_identities is a {type(many).__name__}; give True or False")
+    if many:
+        words.append("--many-identities")
     for name, value in given.items():
         if value is not None:
             option, text = f"--{name.replace('_', '-')}", _text(name, value)

@@ -18,7 +18,7 @@ from exposure_policy.serving import ask
 from . import bounds
 from .connection import Connection
 from .errors import OutcomeUnknownError, RequestRefusedError, SidecarDiedError, SidecarError
-from .run import Bound
+from .run import Bound, Name
 from .steps import Steps, Wait, answer
 from .supervision import Supervision
 
@@ -37,11 +37,11 @@ class Launched(Bound):
         self._connection = connection
         self._supervision = supervision
         self._lock = threading.Lock()
-        self._opened: set[str] = set()
+        self._opened: set[Name] = set()
         """Runs that are open: those that a sidecar launched anew is to open again."""
-        self._runs: dict[str, Future[None] | None] = {}
+        self._runs: dict[Name, Future[None] | None] = {}
         """Those that are open or about to be; with a future, those that are closed again as soon as it is settled."""
-        self._abandoned: deque[str] = deque()
+        self._abandoned: deque[Name] = deque()
         """Runs that nobody has any more, though their blocks were never left."""
         self._left = False
         self._finalizer = _ended_with(self, connection)
@@ -90,7 +90,7 @@ class Launched(Bound):
             return
         replaced = None
         if self._supervision is not None and not self._left:
-            replaced = self._supervision.replaced(dead, lambda: sorted(self._opened))
+            replaced = self._supervision.replaced(dead, lambda: list(self._opened))
         if replaced is None:
             raise error
         yield Wait(replaced, insistent)
@@ -104,20 +104,26 @@ class Launched(Bound):
                 self._finalizer.detach()
                 self._finalizer = _ended_with(self, connection)
 
-    def _list(self) -> Steps[list[dict[str, Any]]]:
+    def _list(self, identity: str | None = None) -> Steps[list[dict[str, Any]]]:
         ask("runs")
-        found: list[dict[str, Any]] = (yield from self._ask("memory-sidecar/run/list", {}))["runs"]
+        params = {} if identity is None else {"identity": identity}
+        found: list[dict[str, Any]] = (yield from self._ask("memory-sidecar/run/list", params))["runs"]
         return found
 
-    def _open(self, run: str | None, resume: Resume, scope: Mapping[str, Any] | None) -> Steps[dict[str, Any]]:
+    def _open(
+        self, run: str | None, resume: Resume, scope: Mapping[str, Any] | None, identity: str | None = None
+    ) -> Steps[dict[str, Any]]:
         ask("run")
-        name = f"run-{uuid.uuid4().hex}" if run is None else run
-        if not isinstance(name, str) or not name:
+        run = f"run-{uuid.uuid4().hex}" if run is None else run
+        if not isinstance(run, str) or not run:
             raise RequestRefusedError(
                 _INVALID_PARAMS,
                 "the id of a run is a text that is not empty; leave it out for a new run with one of its own",
             )
-        params: dict[str, Any] = {"run": name, "resume": resume}
+        if identity is not None and not isinstance(identity, str):
+            raise RequestRefusedError(_INVALID_PARAMS, "an identity is a text; leave it out if the launch has one")
+        name = Name(identity, run)
+        params: dict[str, Any] = {**name.params(), "resume": resume}
         if scope is not None:
             params["scope"] = scope
         yield from self._reserve(name)
@@ -133,7 +139,7 @@ class Launched(Bound):
         self._opened.add(name)
         return opened
 
-    def _reserve(self, name: str) -> Steps[None]:
+    def _reserve(self, name: Name) -> Steps[None]:
         """Make `name` ours, once a run that nobody wanted any more is closed.
 
         Raises:
@@ -148,23 +154,23 @@ class Launched(Bound):
                     return
                 closed = self._runs[name]
             if closed is None:
-                raise RequestRefusedError(_REFUSED, f"run {name} is open already; use it, or end it first")
+                raise RequestRefusedError(_REFUSED, f"run {name.run} is open already; use it, or end it first")
             yield Wait(closed)
 
-    def _release(self, name: str) -> None:
+    def _release(self, name: Name) -> None:
         with self._lock:
             self._opened.discard(name)
             closed = self._runs.pop(name, None)
         if closed is not None:
             closed.set_result(None)
 
-    def _suspend_soon(self, name: str) -> None:
+    def _suspend_soon(self, name: Name) -> None:
         """Close a run that nobody has, without waiting for it."""
         with self._lock:
             self._opened.discard(name)
             self._runs[name] = Future()
         try:
-            request = self._connection.request("memory-sidecar/run/suspend", {"run": name}, seconds=bounds.STOP_SECONDS)
+            request = self._connection.request("memory-sidecar/run/suspend", name.params(), seconds=bounds.STOP_SECONDS)
         except SidecarError:
             self._release(name)
         else:

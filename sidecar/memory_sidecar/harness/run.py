@@ -18,12 +18,28 @@ from .steps import Steps, Wait, answer
 if TYPE_CHECKING:
     from .core import Launched
 
-__all__ = ["Bound", "Ending", "OpenRun"]
+__all__ = ["Bound", "Ending", "Name", "OpenRun"]
 
 _RUN: Final = "memory-sidecar/run"
+_IDENTITY: Final = "memory-sidecar/identity"
 _UNSAVED: Final = "memory-sidecar/unsaved"
 
 Ending = Literal["completed", "error", "budget", "max_iterations"]
+
+
+class Name(NamedTuple):
+    """What tells a run of a launch from all others. `identity` is None where the launch has one for all."""
+
+    identity: str | None
+    run: str
+
+    def params(self) -> dict[str, str]:
+        """As the methods for runs take it."""
+        return {"run": self.run} if self.identity is None else {"run": self.run, "identity": self.identity}
+
+    def meta(self) -> dict[str, str]:
+        """As a call takes it."""
+        return {_RUN: self.run} if self.identity is None else {_RUN: self.run, _IDENTITY: self.identity}
 
 
 class Bound:
@@ -49,19 +65,24 @@ class OpenRun(Bound):
     def __init__(self, launched: "Launched", opened: Mapping[str, Any]) -> None:
         self._launched = launched
         self._opened = opened
+        self._name = Name(opened.get("_meta", {}).get(_IDENTITY), opened["run"])
         self._scope: dict[str, Any] = opened["scope"]
         self._ended = False
         self._ending: _Ending | None = None
         self.unsaved: str | None = opened.get("_meta", {}).get(_UNSAVED)
         """Why the newest authority is not on disk (a full disk), or None. Memory works all the same."""
-        self._abandon = weakref.finalize(self, launched._abandoned.append, self.id)  # noqa: SLF001 - one room
+        self._abandon = weakref.finalize(self, launched._abandoned.append, self._name)  # noqa: SLF001 - one room
         self._abandon.atexit = False
 
     @property
     def id(self) -> str:
         """The run's id."""
-        name: str = self._opened["run"]
-        return name
+        return self._name.run
+
+    @property
+    def identity(self) -> str | None:
+        """Whose memory it has, where the launch serves many identities; None where it serves one."""
+        return self._name.identity
 
     @property
     def resumed(self) -> bool:
@@ -98,7 +119,7 @@ class OpenRun(Bound):
         given: object = {} if arguments is None else arguments
         if not isinstance(given, Mapping):
             return for_model(NO_OBJECT)
-        params = {"name": name, "arguments": dict(given), "_meta": {_RUN: self.id}}
+        params = {"name": name, "arguments": dict(given), "_meta": self._name.meta()}
         try:
             asked = self._launched._ask("tools/call", params, again=self._changes_nothing(name))  # noqa: SLF001
             result = ToolResult((yield from asked))
@@ -134,7 +155,7 @@ class OpenRun(Bound):
             ending = None
         if ending is None or ending.asked != (method, params) or ending.done.done():
             request = self._launched._connection.request(  # noqa: SLF001
-                method, {"run": self.id, **params}, seconds=seconds
+                method, {**self._name.params(), **params}, seconds=seconds
             )
             ending = self._ending = _Ending((method, params), request, Future())
             request.add_done_callback(self._note)
@@ -165,7 +186,7 @@ class OpenRun(Bound):
     def _release(self) -> None:
         self._ended = True
         if self._abandon.detach():
-            self._launched._release(self.id)  # noqa: SLF001
+            self._launched._release(self._name)  # noqa: SLF001
 
     def _leave(self, failure: BaseException | None) -> Steps[None]:
         """Suspend the run unless it has ended, even while being cancelled; but not for ever."""

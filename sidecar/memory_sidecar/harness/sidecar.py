@@ -105,8 +105,8 @@ class MemorySidecar(Launched):
             restarts: how often a sidecar that dies is launched again. Its open runs are opened again with the authority
                 that they had. A read or a listing that was under way is asked again; of any other call the model is
                 told that its outcome is unknown. Each is told to the logger `memory_sidecar.harness`.
-            options: those of `memory-sidecar serve` (`config`, `identity`, `store_dir`, `journal_dir`, `lockdown`,
-                `log_level`, `log_format`), as `LaunchOptions` describes them.
+            options: those of `memory-sidecar serve` (`config`, `identity`, `many_identities`, `store_dir`,
+                `journal_dir`, `lockdown`, `log_level`, `log_format`), as `LaunchOptions` describes them.
 
         The sidecar is in a session of its own: Ctrl-C at a terminal is the harness's to handle, and doesn't end it.
 
@@ -132,13 +132,15 @@ class MemorySidecar(Launched):
         self,
         run: str | None = None,
         *,
+        identity: str | None = None,
         resume: Resume = "auto",
         scope: Mapping[str, Any] | None = None,
     ) -> AbstractAsyncContextManager[Run]:
         """Open a run, or resume it. Leaving the block suspends it, unless it was ended inside.
 
         Args:
-            run: its id, `[A-Za-z0-9][A-Za-z0-9_-]{0,127}`; a new one by default.
+            run: its id, `[A-Za-z0-9][A-Za-z0-9_-]{0,127}`; a new one by default. Ids are names within an identity.
+            identity: whose memory it has. Needed where the launch said `many_identities=True`, and refused elsewhere.
             resume: `require` refuses a run that does not exist yet, `never` one that does.
             scope: the scope that an earlier run of this id returned, if the harness keeps it itself; it is the
                 newest and wins.
@@ -152,15 +154,17 @@ class MemorySidecar(Launched):
         """
 
         def enter() -> Steps[Run]:
-            return Run(self, (yield from self._open(run, resume, scope)))
+            return Run(self, (yield from self._open(run, resume, scope, identity)))
 
         return _Block(enter, lambda opened, failure: opened._leave(failure))  # noqa: SLF001 - its own block
 
-    async def runs(self) -> list[dict[str, Any]]:
-        """All runs in the journal directory: `run`, `state`, `created` and `updated` of each.
+    async def runs(self, *, identity: str | None = None) -> list[dict[str, Any]]:
+        """All runs of an identity: `run`, `state`, `created` and `updated` of each.
+
+        `identity` is needed where the launch said `many_identities=True`, and refused elsewhere.
 
         Raises:
             SidecarDiedError: the sidecar's process ended.
             ExposureRefused: a stranger is being served (`exposure_policy.serving`).
         """
-        return await drive(self._list())
+        return await drive(self._list(identity))

@@ -15,6 +15,7 @@ from .steps import Steps, answer, here
 
 if TYPE_CHECKING:
     from .connection import Connection
+    from .run import Name
 
 __all__ = ["Supervision"]
 
@@ -31,7 +32,7 @@ class Supervision:
         self._lock = threading.Lock()
         self._under_way: dict[Connection, Future[Connection]] = {}
 
-    def replaced(self, dead: "Connection", runs: Callable[[], list[str]]) -> "Future[Connection] | None":
+    def replaced(self, dead: "Connection", runs: "Callable[[], list[Name]]") -> "Future[Connection] | None":
         """What will be the connection in place of `dead`, with `runs()` open in it; None if there is to be none.
 
         It fails with SidecarError if the launch does. Whoever asks about one death gets the same answer.
@@ -46,15 +47,16 @@ class Supervision:
                 ).start()
         return found
 
-    def _replace(self, replaced: "Future[Connection]", runs: Callable[[], list[str]]) -> None:
+    def _replace(self, replaced: "Future[Connection]", runs: "Callable[[], list[Name]]") -> None:
         count = self._restarts - self._left
         try:
             connection = here(self._start())
             for run in runs():
                 try:
-                    here(answer(connection.request("memory-sidecar/run/open", {"run": run, "resume": "require"})))
+                    params = {**run.params(), "resume": "require"}
+                    here(answer(connection.request("memory-sidecar/run/open", params)))
                 except SidecarError as error:
-                    _log.error("run %s could not be opened again: %s", run, error)
+                    _log.error("run %s could not be opened again: %s", run.run, error)
         except BaseException as error:  # noqa: BLE001 - it is told to whoever waits
             _log.error("the memory sidecar died and cannot be launched again: %s", error)
             replaced.set_exception(error)

@@ -94,16 +94,17 @@ class MemorySidecar(Launched):
         self,
         run: str | None = None,
         *,
+        identity: str | None = None,
         resume: Resume = "auto",
         scope: Mapping[str, Any] | None = None,
     ) -> AbstractContextManager[Run]:
         """Open a run, or resume it, and suspend it on leaving; as `harness.MemorySidecar.run`."""
 
         def enter() -> Steps[Run]:
-            return Run(self, (yield from self._open(run, resume, scope)))
+            return Run(self, (yield from self._open(run, resume, scope, identity)))
 
         return _Block(enter, lambda opened, failure: opened._leave(failure))  # noqa: SLF001 - its own block
 
-    def runs(self) -> list[dict[str, Any]]:
-        """All runs in the journal directory; as `harness.MemorySidecar.runs`."""
-        return here(self._list())
+    def runs(self, *, identity: str | None = None) -> list[dict[str, Any]]:
+        """All runs of an identity; as `harness.MemorySidecar.runs`."""
+        return here(self._list(identity))

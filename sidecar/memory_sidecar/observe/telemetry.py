@@ -129,12 +129,16 @@ class Served:
         outcome: str,
         seconds: float,
         *,
+        identity: str | None = None,
         run: str | None,
         protocol: str | None,
         error_code: int | None,
         tool_error: bool,
     ) -> None:
-        """The answer is out. `outcome` is a word of ours, `error_code` JSON-RPC's if the answer was an error."""
+        """The answer is out. `outcome` is a word of ours, `error_code` JSON-RPC's if the answer was an error.
+
+        `identity` is told where one process serves many: on spans, as metrics must not grow with the users.
+        """
         common = self._common
         if protocol is not None:
             common["mcp.protocol.version"] = protocol
@@ -146,6 +150,8 @@ class Served:
         self._span.set_attributes({**common, **failure, "memory_sidecar.outcome": outcome})
         if run is not None:
             self._span.set_attribute("memory_sidecar.run", run)
+        if identity is not None:
+            self._span.set_attribute("memory_sidecar.identity", identity)
         if failure:
             self._span.set_status(Status(StatusCode.ERROR))
         self._span.end()

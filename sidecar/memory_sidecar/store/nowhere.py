@@ -11,11 +11,12 @@ __all__ = ["Nowhere"]
 class Nowhere:
     """An empty `Backend`. Each change is refused with `why`."""
 
-    def __init__(self, why: str) -> None:
+    def __init__(self, why: str, info: Info | None = None) -> None:
         self._why = why
+        self._info = Info("none", "") if info is None else info
 
     def info(self) -> Info:
-        return Info("none", "")
+        return self._info
 
     def list(self) -> list[Item]:
         return []

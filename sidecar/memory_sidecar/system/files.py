@@ -113,9 +113,9 @@ def is_permitted(path: str, *, change: bool = True) -> bool:
 
 
 @contextmanager
-def open_directory(path: str) -> Iterator[int]:
-    """A descriptor of the directory, for use as `dir_fd`."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+def open_directory(path: str, *, follow: bool = True) -> Iterator[int]:
+    """A descriptor of the directory, for use as `dir_fd`. Without `follow` its name must not be a link."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW))
     try:
         yield descriptor
     finally:

@@ -7,16 +7,16 @@ from typing import Any
 
 from ..exits import EX_CONFIG, EX_NOPERM, StartError
 from ..observe import log
-from ..run.records import is_run_id
 from . import messages as m
 from .calls import Call
 from .codec import decode
 from .codes import INVALID_PARAMS, METHOD_NOT_FOUND, REFUSED, Error
 from .eras import Era, client_capabilities, client_name, era_of
-from .gate import PROBE_GRACE, wants_default_run
+from .gate import PROBE_GRACE
 from .lanes import Lane
 from .methods import HANDLERS, Handler
-from .opening import take_back
+from .naming import named_run
+from .opening import has_own_run, take_back
 from .outline import Outline
 from .serving import serve_call
 from .session import Session
@@ -109,16 +109,12 @@ def _route(session: Session, call: Call) -> tuple[Lane, Handler]:
         return session.lanes.own() or session.lanes.control, handler  # they tell the instructions of that run
     if METHODS[request.method].run is None:
         return session.lanes.control, handler
-    if request.method == m.RUN_OPEN:
-        return session.lanes.to_open(_run_id(request.params.get("run"))), handler
-    if request.method == m.TOOLS_CALL:
-        meta = request.params.get("_meta")
-        run = meta.get(m.RUN) if isinstance(meta, dict) else None
-    else:
-        run = _run_id(request.params.get("run"))
-    own = session.service.run
-    lane = session.lanes.own() if wants_own and run in (None, own) else None
-    lane = lane or session.lanes.find(own if run is None else run)
+    service = session.service
+    run = named_run(service, request) or service.own
+    if request.method == m.RUN_OPEN and run is not None:
+        return session.lanes.to_open(run), handler
+    lane = session.lanes.own() if wants_own and run == service.own else None
+    lane = lane or (session.lanes.find(run) if run is not None else None)
     if lane is None:
         next_state(request.method, RunState.CLOSED)  # raises, in the words that the run's lane would use
         raise LookupError(request.method)
@@ -132,18 +128,9 @@ def _wants_own_run(session: Session, call: Call) -> bool:
     Raises:
         Error: its client says neither yes nor no.
     """
-    named = session.started is not None and session.started.named
     if call.era is Era.MODERN or call.request.method == m.INITIALIZE:
-        return wants_default_run(call.capabilities) or named
+        return session.started is not None and has_own_run(session.started, call)
     return session.offers_own_run
-
-
-def _run_id(value: object) -> str:
-    if not isinstance(value, str) or not is_run_id(value):
-        raise Error(
-            INVALID_PARAMS, "run is an id of 1 to 128 letters, digits, _ and -, starting with a letter or digit"
-        )
-    return value
 
 
 def _refuse(error: Error) -> Handler:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Final
 
+from ..named import NamedTuple
 from .codes import REFUSED, Error
 from .states import RunState
 
@@ -17,17 +18,27 @@ if TYPE_CHECKING:
     from ..run.session import Run
     from .messages import RequestId
 
-__all__ = ["MAX_OPEN_RUNS", "Lane", "Lanes"]
+__all__ = ["MAX_OPEN_RUNS", "Lane", "Lanes", "Name"]
 
 MAX_OPEN_RUNS: Final = 256
-"""Runs that a harness opens, at once in one process, beside the process's own; each has a thread. A harness needs one,
-a fleet endpoint some."""
+"""Runs of one identity that a harness opens at once in one process, beside the process's own; each has a thread. A
+harness needs one, a fleet endpoint some. How many identities have runs is limited by what the system gives."""
+
+
+class Name(NamedTuple):
+    """What tells a run of this process from all others: a run id is a name within an identity.
+
+    `identity` is None in a process that serves one.
+    """
+
+    identity: str | None
+    run: str
 
 
 class Lane:
     """A thread and its jobs. What it holds of its run is touched by that thread alone, but for `waiting`."""
 
-    def __init__(self, name: str | None, state: RunState = RunState.CLOSED) -> None:
+    def __init__(self, name: Name | None, state: RunState = RunState.CLOSED) -> None:
         self.name = name
         self.state = state
         self.run: Run | None = None
@@ -41,8 +52,14 @@ class Lane:
         """Whether it is one of the runs of which there are so many at most. Guarded."""
         self.busy = threading.Lock()
         self._jobs: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
-        self.thread = threading.Thread(target=self._work, name=name or "control", daemon=True)
+        self.thread = threading.Thread(target=self._work, name=name.run if name else "control", daemon=True)
         self.thread.start()
+
+    def told(self) -> dict[str, str | None]:
+        """The fields that say in the log which run it is; whose, where the log does not name one identity for all."""
+        if self.name is None or self.name.identity is None:
+            return {"run": None if self.name is None else self.name.run}
+        return self.name._asdict()
 
     def put(self, job: Callable[[], None]) -> None:
         self._jobs.put(job)
@@ -57,12 +74,12 @@ class Lane:
 
 
 class Lanes:
-    """The lanes of one process, by run. `own` is the id of the process's own run."""
+    """The lanes of one process, by run. `own` is the process's own run, if it has one."""
 
-    def __init__(self, guard: threading.RLock, own: str) -> None:
+    def __init__(self, guard: threading.RLock, own: Name | None) -> None:
         self._guard = guard
         self._own = own
-        self._by_run: dict[str, Lane] = {}
+        self._by_run: dict[Name, Lane] = {}
         self._own_existed = False
         self.control = Lane(None)
 
@@ -71,18 +88,20 @@ class Lanes:
         with self._guard:
             return list(self._by_run.values())
 
-    def find(self, run: object) -> Lane | None:
+    def find(self, run: Name) -> Lane | None:
         """The lane of a run that is open, or about to be; None if there is none."""
-        return self._by_run.get(run) if isinstance(run, str) else None
+        return self._by_run.get(run)
 
     def own(self) -> Lane | None:
-        """The lane of the process's own run, made if it never was; None once that run has ended."""
+        """The lane of the process's own run, made if it never was; None once that has ended, or if there is none."""
+        if self._own is None:
+            return None
         lane = self.find(self._own)
         if lane is None and not self._own_existed:
             lane = self._make(self._own, RunState.UNUSED)
         return lane
 
-    def to_open(self, run: str) -> Lane:
+    def to_open(self, run: Name) -> Lane:
         """The lane for a run that is to be opened, made if there is none.
 
         Raises:
@@ -90,7 +109,7 @@ class Lanes:
         """
         lane = self.find(run)
         if lane is None or not lane.is_counted:
-            if run != self._own and sum(lane.is_counted for lane in self._by_run.values()) >= MAX_OPEN_RUNS:
+            if run != self._own and self._count(run.identity) >= MAX_OPEN_RUNS:
                 raise Error(REFUSED, f"{MAX_OPEN_RUNS} runs are open; end one first")
             lane = lane or self._make(run, RunState.CLOSED)
             lane.is_counted = run != self._own
@@ -114,7 +133,10 @@ class Lanes:
         with self._guard:
             lane.is_counted = lane.is_counted and (lane.state is not RunState.CLOSED or lane.waiting > 1)
 
-    def _make(self, run: str, state: RunState) -> Lane:
+    def _count(self, identity: str | None) -> int:
+        return sum(lane.is_counted for name, lane in self._by_run.items() if name.identity == identity)
+
+    def _make(self, run: Name, state: RunState) -> Lane:
         try:
             lane = self._by_run[run] = Lane(run, state)
         except RuntimeError as error:  # the system's limit of threads

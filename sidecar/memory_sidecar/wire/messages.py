@@ -9,6 +9,7 @@ from ..tools.tool import Outcome
 __all__ = [
     "DISCOVER",
     "EXTENSION",
+    "IDENTITY",
     "INITIALIZE",
     "PING",
     "RUN",
@@ -36,6 +37,9 @@ capabilities; and under this name `server/discover` tells of the methods for run
 
 RUN: Final = "memory-sidecar/run"
 """In `_meta`: the run a call belongs to, and in answers the run that served it."""
+
+IDENTITY: Final = "memory-sidecar/identity"
+"""In `_meta`, beside the run, where one process serves many identities: whose run it is."""
 
 UNSAVED: Final = "memory-sidecar/unsaved"
 """In `_meta` of an answer: why the run's authority is not in its journal. Absent while it is."""

@@ -17,9 +17,19 @@ from . import messages as m
 from .calls import Call
 from .codes import INVALID_PARAMS, REFUSED, Error
 from .eras import SERVER_INFO, VERSIONS, handshake_version
-from .gate import wants_default_run
 from .lanes import Lane
-from .opening import end_run, open_own_run, open_run, own_instructions, remedy, run_meta, use_run, watch_saving
+from .naming import named_identity
+from .opening import (
+    end_run,
+    has_own_run,
+    open_own_run,
+    open_run,
+    own_instructions,
+    remedy,
+    run_meta,
+    use_run,
+    watch_saving,
+)
 from .session import Session
 from .states import METHODS, Connection
 
@@ -37,7 +47,7 @@ def initialize(session: Session, call: Call, lane: Lane) -> dict[str, Any]:
     """Agree on a legacy revision, and make the process's own run ready if it is wanted."""
     service = session.service
     opened: dict[str, Any] = {}
-    if wants_default_run(call.capabilities) or service.named:
+    if has_own_run(service, call):
         try:
             opened["instructions"] = open_own_run(service, call, lane)
         except (JournalError, RunRefusedError, StoreError, Error) as error:
@@ -45,7 +55,7 @@ def initialize(session: Session, call: Call, lane: Lane) -> dict[str, Any]:
             log.error("cannot start", reason=error, cause=cause)
             raise Error(REFUSED, remedy(error), exit_status=EX_CONFIG) from error
         if lane.run is not None:
-            opened["_meta"] = run_meta(lane.run)
+            opened["_meta"] = run_meta(lane, lane.run)
         session.offers_own_run = True
     session.connection = Connection.READY
     session.version = handshake_version(call.request.params["protocolVersion"])
@@ -68,7 +78,7 @@ def discover(session: Session, call: Call, lane: Lane) -> dict[str, Any]:
         "supportedVersions": list(VERSIONS),
         "capabilities": {"tools": {}, "extensions": {m.EXTENSION: {"methods": list(_RUN_METHODS)}}},
     }
-    if service is not None and (service.named or wants_default_run(call.capabilities)):
+    if service is not None and has_own_run(service, call):
         try:
             told["instructions"] = own_instructions(service, call, lane)
         except StoreError as error:
@@ -83,14 +93,14 @@ def ping(_session: Session, _call: Call, _lane: Lane) -> dict[str, Any]:
 def list_tools(session: Session, call: Call, _lane: Lane) -> dict[str, Any]:
     if call.request.params.get("cursor") is not None:
         raise Error(INVALID_PARAMS, "there is one page of tools; send no cursor")
-    return {"tools": session.service.setting.catalog.definitions()}
+    return {"tools": session.service.catalog.definitions()}
 
 
-def list_all_runs(session: Session, _call: Call, _lane: Lane) -> dict[str, Any]:
-    from ..run.runs import list_runs  # most harnesses never ask
+def list_all_runs(session: Session, call: Call, _lane: Lane) -> dict[str, Any]:
+    from ..run.ids import list_runs  # most harnesses never ask
 
-    setting = session.service.setting
-    return {"runs": [found._asdict() for found in list_runs(setting.journal_dir, setting.identity)]}
+    directory, identity = session.service.journal(named_identity(session.service, call.request))
+    return {"runs": [found._asdict() for found in list_runs(directory, identity)]}
 
 
 def call_tool(session: Session, call: Call, lane: Lane) -> dict[str, Any]:
@@ -108,7 +118,7 @@ def call_tool(session: Session, call: Call, lane: Lane) -> dict[str, Any]:
     if cause is not None and (cause.remedy or call.code in _FAILURES):
         log.warning(
             "the store failed",
-            run=run.id,
+            **lane.told(),
             request=call.request.id,
             tool=name,
             outcome=call.code,
@@ -116,7 +126,7 @@ def call_tool(session: Session, call: Call, lane: Lane) -> dict[str, Any]:
             remedy=cause.remedy or None,
         )
     watch_saving(lane, run)
-    return m.tool_result(answer.outcome, run_meta(run))
+    return m.tool_result(answer.outcome, run_meta(lane, run))
 
 
 HANDLERS: Final[dict[str, Handler]] = {

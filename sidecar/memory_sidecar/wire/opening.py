@@ -15,6 +15,7 @@ from . import messages as m
 from .calls import Call
 from .codec import MAX_FRAME
 from .codes import INVALID_PARAMS, REFUSED, Error
+from .gate import wants_default_run
 from .lanes import Lane
 from .states import RunState, next_state
 
@@ -26,6 +27,7 @@ __all__ = [
     "FINISHES",
     "OpeningCancelledError",
     "end_run",
+    "has_own_run",
     "open_own_run",
     "open_run",
     "own_instructions",
@@ -55,8 +57,8 @@ def open_run(session: "Session", call: Call, lane: Lane) -> dict[str, Any]:
     if resume not in RESUMES:
         raise Error(INVALID_PARAMS, f"resume is one of {', '.join(RESUMES)}")
     handed = _handed_scope(params.get("scope"))
-    service = session.service
-    run = Run(params["run"], service.setting)
+    setting = session.service.setting(None if lane.name is None else lane.name.identity)
+    run = Run(params["run"], setting)
     run.open(resume, handed)
     text = _begin(run, call)
     lane.run, lane.state = run, after
@@ -64,7 +66,6 @@ def open_run(session: "Session", call: Call, lane: Lane) -> dict[str, Any]:
         lane.opened_by = call.request.id if lane.waiting == 1 else None
     _opened(lane, run)
 
-    setting = service.setting
     info = setting.store.info()
     return {
         "run": run.id,
@@ -74,8 +75,17 @@ def open_run(session: "Session", call: Call, lane: Lane) -> dict[str, Any]:
         **_scope_members(run),
         "read_only": setting.catalog.read_only,
         "backend": {"name": info.backend, "location": info.location},
-        "_meta": run_meta(run),
+        "_meta": run_meta(lane, run),
     }
+
+
+def has_own_run(service: "Service", call: Call) -> bool:
+    """Whether the process has a run of its own that its client, or the operator, wants.
+
+    Raises:
+        Error: the client says neither yes nor no.
+    """
+    return (wants_default_run(call.capabilities) or service.named) and not service.many
 
 
 def end_run(session: "Session", call: Call, lane: Lane) -> dict[str, Any]:
@@ -88,7 +98,7 @@ def end_run(session: "Session", call: Call, lane: Lane) -> dict[str, Any]:
     run = use_run(session, lane, call.request.method)
     _end(lane, run, reason, message)
     lane.state = after
-    return {"run": run.id, **_scope_members(run), "_meta": run_meta(run)}
+    return {"run": run.id, **_scope_members(run), "_meta": run_meta(lane, run)}
 
 
 def use_run(session: "Session", lane: Lane, method: str) -> Run:
@@ -101,7 +111,7 @@ def use_run(session: "Session", lane: Lane, method: str) -> Run:
     next_state(method, lane.state)
     if lane.state is RunState.UNUSED:
         service = session.service
-        lane.run = lane.run or Run(service.run, service.setting)
+        lane.run = lane.run or Run(service.run, service.setting(None))
         if service.named:
             lane.run.open()
         lane.run.begin()
@@ -116,7 +126,7 @@ def open_own_run(service: "Service", call: Call, lane: Lane) -> str:
     """At the handshake: open the process's own run if the operator named it, and return its instructions."""
     if not service.named or lane.state is RunState.OPEN:
         return own_instructions(service, call, lane)
-    run = Run(service.run, service.setting)
+    run = Run(service.run, service.setting(None))
     run.open()
     text = _begin(run, call)
     lane.run, lane.state = run, RunState.OPEN
@@ -126,7 +136,7 @@ def open_own_run(service: "Service", call: Call, lane: Lane) -> str:
 
 def own_instructions(service: "Service", call: Call, lane: Lane) -> str:
     """The instructions of the process's own run, which stays as it is. It records later that it has shown them."""
-    run = lane.run or Run(service.run, service.setting)
+    run = lane.run or Run(service.run, service.setting(None))
     if lane.name is not None:  # else that run has ended, and there is none to remember it
         lane.run = run
     return run.instructions(call.served)
@@ -154,21 +164,27 @@ def take_back(lane: Lane) -> None:
         return
     with lane.busy:
         lane.run.discard()
-        log.info("run taken back, since its opening was cancelled", run=lane.run.id)
+        log.info("run taken back, since its opening was cancelled", **lane.told())
         lane.run, lane.state = None, RunState.CLOSED
 
 
-def run_meta(run: Run) -> dict[str, Any]:
-    return {m.RUN: run.id} if run.unsaved is None else {m.RUN: run.id, m.UNSAVED: run.unsaved}
+def run_meta(lane: Lane, run: Run) -> dict[str, Any]:
+    """What an answer says of the run that it comes from."""
+    told = {m.RUN: run.id}
+    if lane.name is not None and lane.name.identity is not None:
+        told[m.IDENTITY] = lane.name.identity
+    if run.unsaved is not None:
+        told[m.UNSAVED] = run.unsaved
+    return told
 
 
 def watch_saving(lane: Lane, run: Run) -> None:
     """Say when a run's authority stops being saved, why, and when that is over; not at every call between."""
     before, lane.unsaved = lane.unsaved, run.unsaved
     if lane.unsaved is not None and lane.unsaved != before:
-        log.warning("authority is not saved", run=run.id, reason=lane.unsaved)
+        log.warning("authority is not saved", **lane.told(), reason=lane.unsaved)
     elif lane.unsaved is None and before is not None:
-        log.warning("authority is saved again", run=run.id)
+        log.warning("authority is saved again", **lane.told())
 
 
 def remedy(error: BaseException) -> str:
@@ -192,7 +208,7 @@ def _begin(run: Run, call: Call) -> str:
 
 
 def _opened(lane: Lane, run: Run) -> None:
-    log.info("run resumed" if run.resumed else "run opened", run=run.id)
+    log.info("run resumed" if run.resumed else "run opened", **lane.told())
     watch_saving(lane, run)
 
 
@@ -200,9 +216,9 @@ def _end(lane: Lane, run: Run, reason: Reason, message: str | None = None) -> No
     run.end(reason, message)
     watch_saving(lane, run)
     if reason == "suspended":
-        log.info("run suspended", run=run.id)
+        log.info("run suspended", **lane.told())
     else:
-        log.info("run finished", run=run.id, reason=reason)
+        log.info("run finished", **lane.told(), reason=reason)
     lane.run = None
 
 

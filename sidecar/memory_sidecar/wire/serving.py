@@ -4,6 +4,7 @@ import time
 from typing import Any
 
 from ..observe import log
+from ..remedy import RemedyError
 from ..run.journal import JournalError
 from ..run.session import RunRefusedError
 from . import messages as m
@@ -57,13 +58,14 @@ def serve_call(session: Session, call: Call, lane: Lane, handler: Handler) -> No
 
 def _as_error(problem: Exception, call: Call, lane: Lane) -> Error:
     """What the harness is answered, and a line in the log about it."""
-    where = {"method": _known(call.request.method), "run": lane.name, "request": call.request.id}
+    where = {"method": _known(call.request.method), **lane.told(), "request": call.request.id}
     if isinstance(problem, Error):
         log.debug("request refused", **where, code=problem.code, reason=problem)
         return problem
-    if isinstance(problem, JournalError | RunRefusedError):
-        # A journal that can't be used is the operator's affair; what may not be opened again, the harness's.
-        tell = log.warning if isinstance(problem, JournalError) else log.info
+    if isinstance(problem, JournalError | RunRefusedError | RemedyError):
+        # What can't be used, a journal or an identity's memory, is the operator's affair; what may not be opened again,
+        # the harness's.
+        tell = log.info if isinstance(problem, RunRefusedError) else log.warning
         tell("request refused", **where, reason=problem)
         return Error(REFUSED, str(problem))
     log.error("internal error", **where, tool=call.tool, error=log.problem(problem))
@@ -82,7 +84,7 @@ def _begin(session: Session, call: Call) -> None:
     request = call.request
     if request.method == m.TOOLS_CALL:
         tool = request.params.get("name")
-        call.tool = tool if tool in service.setting.catalog.names else None
+        call.tool = tool if tool in service.catalog.names else None
     if service.telemetry is not None:
         call.served = service.telemetry.receive(
             _known(request.method),
@@ -101,7 +103,7 @@ def _report(session: Session, call: Call, lane: Lane, answer: dict[str, Any] | N
     if request.method == m.TOOLS_CALL and log.enabled("debug"):
         log.debug(
             "call served",
-            run=lane.name,
+            **lane.told(),
             request=request.id,
             tool=call.tool,
             outcome=outcome,
@@ -112,7 +114,7 @@ def _report(session: Session, call: Call, lane: Lane, answer: dict[str, Any] | N
         call.served.end(
             outcome,
             seconds,
-            run=lane.name,
+            **lane.told(),
             protocol=MODERN_VERSIONS[0] if call.era is Era.MODERN else session.version,
             error_code=call.error,
             tool_error=bool(body.get("isError")),

@@ -24,7 +24,7 @@ class Session:
         self.gate = gate
         self.guard = guard
         self.calls = Calls(guard)
-        self.lanes = Lanes(guard, service.run if isinstance(service, Service) else "")
+        self.lanes = Lanes(guard, service.own if isinstance(service, Service) else None)
         self.connection = Connection.NEW
         """Of the legacy conversation, if there is one."""
         self.version: str | None = None

@@ -12,11 +12,12 @@ import pytest
 from tests.support.broker import Broker, add_bucket, connected, run_broker
 
 from memory_sidecar import assemble
-from memory_sidecar.backend.choose import describe, open_backend
+from memory_sidecar.backend.choose import describe, open_backend, warnings
 from memory_sidecar.backend.description import json_of
 from memory_sidecar.backend.opened import BackendError, Running
 from memory_sidecar.config import Config, parse
 from memory_sidecar.exits import StartError
+from memory_sidecar.observe import log
 from memory_sidecar.store.errors import OutcomeUnknownError, StoreError, UnavailableError
 from memory_sidecar.store.scope import Scope
 
@@ -142,3 +143,33 @@ def test_only_a_process_that_will_be_locked_opens_as_one(
     with pytest.raises(StartError, match="not now"):
         plan.start()
     assert asked == [locked]
+
+
+def told(whose: str | None, where: Config, *identities: str) -> str:
+    return "\n".join(warnings(where, whose, lambda: identities))
+
+
+def test_prefixes_that_nest_are_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert told("a", config(), "b", "ab") == ""
+    assert "agents with the prefix a see, and may change, these keys too" in told("a.b", config())
+    assert "the keys of the prefix a.b" in told("a", config(), "a.b", "c")
+    assert "the flat prefix sees" in told("a", config(prefix=""), "c")
+    # And an operator meets them at the start and in `info`.
+    (tmp_path / "runs" / "a.b").mkdir(parents=True)
+    plan = assemble.prepare(assemble.Arguments(identity="a", store_dir=str(tmp_path)))._replace(config=config())
+    said: list[object] = []
+    monkeypatch.setattr(log, "warning", lambda _event, **fields: said.append(fields["what"]))
+    plan._warn()
+    assert said == ["this prefix sees, and may change, the keys of the prefix a.b"]
+
+
+def test_a_context_that_nobody_configured_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "nats").mkdir()
+    (tmp_path / "nats" / "context.txt").write_text("selected")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.delenv("NATS_CONTEXT", raising=False)
+    unnamed = config()._replace(nats_context=None)
+    assert "nobody configured a NATS context" in told("a", unnamed)
+    assert "(selected)" in told("a", unnamed)
+    monkeypatch.setenv("NATS_CONTEXT", "named")
+    assert told("a", unnamed) == ""

@@ -29,8 +29,9 @@ class FileBackend:
     taken back is none.
     """
 
-    def __init__(self, directory: str) -> None:
+    def __init__(self, directory: str, *, follow: bool = True) -> None:
         self._path = directory
+        self._follow = follow
         self._first = _identity(directory)
         self._listing = Listing()
         self._together = Together()
@@ -116,7 +117,7 @@ class FileBackend:
         """The open directory; every `OSError` inside becomes what a model may read."""
         try:
             # Opened for each call: a directory that was replaced is found again, and a lock is the call's own.
-            with files.open_directory(self._path) as directory:
+            with files.open_directory(self._path, follow=self._follow) as directory:
                 yield directory
         except StoreError:
             raise

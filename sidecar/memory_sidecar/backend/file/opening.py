@@ -9,12 +9,12 @@ from ...remedy import RemedyError
 from ...store.rules import is_key
 from ...store.store import Store
 from ...system import disk, files, staging
-from ...system.digest import digest
 from ..opened import BackendError, Opened
 from . import swap
 from .notes import FileBackend
+from .store_id import kept_id, make_id
 
-__all__ = ["FileOptions", "open_file", "refuse_disk", "resolve_directory", "vouching"]
+__all__ = ["FileOptions", "accept_disk", "open_file", "refuse_disk", "resolve_directory", "vouching"]
 
 
 class FileOptions(NamedTuple):
@@ -57,11 +57,13 @@ def resolve_directory(options: FileOptions, identity: str | None, base: str | No
         raise BackendError(f"the memory directory {error.problem}", error.remedy) from error
 
 
-def open_file(options: FileOptions, identity: str, base: str | None, *, read_only: bool = False) -> Opened:
+def open_file(
+    options: FileOptions, identity: str, base: str | None, *, read_only: bool = False, follow: bool = True
+) -> Opened:
     """Make the directory if needed, sweep what dead writers left, and return the store.
 
     With `read_only` a directory that is there is left as it is: it only has to be readable, and nothing of this store
-    but its reading methods may be used.
+    but its reading methods may be used. `follow`: the directory may be reached through a link.
 
     Raises:
         BackendError: the directory cannot be made, read or (unless `read_only`) written.
@@ -78,16 +80,20 @@ def open_file(options: FileOptions, identity: str, base: str | None, *, read_onl
                 if kept:
                     log.warning("saves that were displaced are kept in the memory directory", count=len(kept))
         if not read_only:
-            _accept_disk(directory, options)
+            accept_disk(directory, options)
+        found = kept_id(directory) if read_only else make_id(directory)
     except OSError as error:
         raise BackendError(
             f"cannot use the memory directory {directory}: {error.strerror}",
             f"make it a directory that this user can {'read' if read_only else 'read and write'}, "
             "or set harness.memory.options.directory",
         ) from error
-    resolved = os.path.realpath(directory)
-    fingerprint = "file:" + digest(os.fsencode(resolved))
-    return Opened(Store(FileBackend(directory), guard=options.require_read_before_update), fingerprint)
+    if found.why_not and not read_only:
+        log.warning(
+            "the memory directory keeps no id, so moving it would end the authority of runs", reason=found.why_not
+        )
+    store = Store(FileBackend(directory, follow=follow), guard=options.require_read_before_update)
+    return Opened(store, f"file:{found.text}")
 
 
 def refuse_disk(directory: str, found: disk.Disk, options: FileOptions) -> RemedyError | None:
@@ -101,7 +107,12 @@ def vouching(options: FileOptions) -> str:
     return "harness.memory.options.single_machine: true" if needed else ""
 
 
-def _accept_disk(directory: str, options: FileOptions) -> None:
+def accept_disk(directory: str, options: FileOptions) -> None:
+    """Return if notes can be written in `directory`, as far as its disk is concerned; tell what that cannot do.
+
+    Raises:
+        BackendError: they cannot.
+    """
     found = disk.inspect(directory)
     refused = refuse_disk(directory, found, options)
     if refused is not None:

@@ -24,6 +24,12 @@ def _open(options: FileOptions, place: Place) -> Running:
     return Running(opened, directories=directory)
 
 
+def _open_many(options: FileOptions, place: Place) -> Running:
+    from .many import open_many
+
+    return open_many(options, place)
+
+
 def _describe(options: FileOptions, place: Place) -> "Description":
     from ..description import Description, Directory, fact, guarded
 
@@ -50,6 +56,7 @@ def _check(options: FileOptions, place: Place) -> "Looked":
     from ...system import disk, exchange
     from ..description import Finding, Looked, counted, fact
     from .notes import FileBackend
+    from .store_id import kept_id
 
     directory = resolve_directory(options, place.identity, place.base)
     if not os.path.lexists(directory):
@@ -60,7 +67,9 @@ def _check(options: FileOptions, place: Place) -> "Looked":
         return Looked([], [f"{directory} is not a directory that this user can {what}; mend that, or set directory"])
     if not place.read_only and (refused := refuse_disk(directory, disk.inspect(directory), options)):
         return Looked([], [str(refused)])
-    facts = [*counted(Store(FileBackend(directory))), fact("directory", "is there")]
+    why_not = kept_id(directory).why_not
+    shown = f"none: {why_not}; moving the directory would end the authority of its runs" if why_not else "kept in it"
+    facts = [*counted(Store(FileBackend(directory))), fact("directory", "is there"), fact("store_id", shown)]
     findings = []
     if others := _strays(directory):
         seen = f"not seen as notes in {directory}: {_some(others)}"
@@ -91,4 +100,5 @@ ROW = Row(
     must_be_named=lambda _options: "",
     connects=False,
     label="store",
+    open_many=_open_many,
 )

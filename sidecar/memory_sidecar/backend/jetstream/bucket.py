@@ -37,6 +37,8 @@ class Bound(NamedTuple):
     notes: Notes
     guard: bool
     fingerprint: str
+    rebind: Callable[[str], Coroutine[Any, Any, "Bound"]]
+    """Binds anew over the same connection, under the prefix of another identity."""
 
 
 async def bind(
@@ -69,7 +71,12 @@ async def bind(
     notes = Notes(api, bucket, prefix, created=info.created, settings=Settings(bucket, judge), context=context_name)
     identifying = json.dumps([bucket, prefix, info.created]).encode()
     fingerprint = "jetstream:" + hashlib.blake2b(identifying, digest_size=16).hexdigest()
-    return Bound(notes, not options.no_require_read_before_update, fingerprint)
+
+    def rebind(other: str) -> Coroutine[Any, Any, Bound]:
+        own = options._replace(prefix=None)
+        return bind(nc, own, identity=other, context_name=context_name, domain=domain, api_prefix=api_prefix)
+
+    return Bound(notes, not options.no_require_read_before_update, fingerprint, rebind)
 
 
 class Connected(NamedTuple):

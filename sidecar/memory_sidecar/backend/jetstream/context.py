@@ -98,6 +98,11 @@ def chosen(name: str | None, environ: Mapping[str, str] = os.environ) -> str | N
     return name or environ.get("NATS_CONTEXT") or _selected(_directory(environ)) or None
 
 
+def is_by_chance(name: str | None, environ: Mapping[str, str] = os.environ) -> bool:
+    """Whether nobody named the context, so that it is whichever the user's shell selected last."""
+    return not name and not environ.get("NATS_CONTEXT")
+
+
 def parse(text: bytes, name: str, environ: Mapping[str, str] = os.environ) -> NatsContext:
     """Decode a context file. Reads no other file.
 

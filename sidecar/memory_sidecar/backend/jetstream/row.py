@@ -1,18 +1,56 @@
 """The row of the backend that keeps notes in a bucket. Nothing that needs the client is loaded before it is used."""
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from ..opened import Running
+from ..opened import BackendError, Opened, Running
 from ..row import Place, Row
 from .options import JetStreamOptions, nesting, resolve_prefix
 
 if TYPE_CHECKING:
     from ..description import Description, Looked
+    from .thread import BrokerThread
 
 __all__ = ["ROW"]
 
 
 def _open(options: JetStreamOptions, place: Place) -> Running:
+    broker = _broker(options, place)
+    return Running(broker.opened, broker.begin, broker.close, ports=broker.ports)
+
+
+def _open_many(options: JetStreamOptions, place: Place) -> Running:
+    """The bucket in which every identity has its prefix, over one connection.
+
+    Raises:
+        BackendError: it cannot be used, or the options name one prefix for all.
+    """
+    from ...store.nowhere import Nowhere
+    from ...store.store import Store
+
+    if options.prefix is not None:
+        raise BackendError(
+            "harness.memory.options.prefix is one prefix, which many identities would share",
+            "leave it out: each identity is its own prefix",
+        )
+    broker = _broker(options._replace(prefix=""), place)
+
+    def open_for(identity: str) -> Opened:
+        if "." in identity:
+            outer = identity.partition(".")[0]
+            raise BackendError(
+                f"the prefix {identity!r} lies within that of an identity {outer!r}, whose keys may hold dots",
+                "name identities without dots on JetStream",
+            )
+        return broker.open_for(identity)
+
+    # What the connection was opened with sees all prefixes, so it is nobody's.
+    flat = broker.opened.store
+    nobodys = Opened(Store(Nowhere("No identity is named.", flat.info()), guard=flat.guard), "none")
+    return Running(nobodys, broker.begin, broker.close, ports=broker.ports, open_for=open_for)
+
+
+def _broker(options: JetStreamOptions, place: Place) -> "BrokerThread":
     from contextlib import suppress
 
     from .client import load
@@ -22,10 +60,25 @@ def _open(options: JetStreamOptions, place: Place) -> Running:
     from .bucket import open_jetstream
     from .thread import BrokerThread
 
-    broker = BrokerThread(
+    return BrokerThread(
         lambda: open_jetstream(options, identity=place.identity or "", context=place.context, locked=place.locked)
     )
-    return Running(broker.opened, broker.begin, broker.close, ports=broker.ports)
+
+
+def _warnings(options: JetStreamOptions, place: Place, identities: Callable[[], Sequence[str]]) -> list[str]:
+    from . import context as nats_context
+
+    told = []
+    if nats_context.is_by_chance(place.context):
+        told.append(
+            "nobody configured a NATS context, so the one selected in this user's shell is used "
+            f"({nats_context.chosen(None)}); set nats_context, so that selecting another moves no memory"
+        )
+    if options.prefix is not None:
+        told += nesting(options.prefix)
+    elif place.identity is not None:
+        told += nesting(resolve_prefix(options, place.identity), identities())
+    return told
 
 
 def _describe(options: JetStreamOptions, place: Place) -> "Description":
@@ -76,4 +129,6 @@ ROW = Row(
     must_be_named=lambda options: "harness.memory.options.prefix" if options.prefix is None else "",
     connects=True,
     label="broker",
+    open_many=_open_many,
+    warnings=_warnings,
 )

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from ...store.contract import Expected, Info, Item, Stored
 from ...store.errors import OutcomeUnknownError, UnavailableError
 from ...store.store import Store
-from ..opened import Opened
+from ..opened import BackendError, Opened
 
 if TYPE_CHECKING:
-    from .bucket import Connected
+    from .bucket import Bound, Connected
     from .notes import Notes
 
 __all__ = ["BrokerThread", "JetStreamBackend"]
@@ -43,16 +43,28 @@ class BrokerThread:
         lookups = ThreadPoolExecutor(2)
         self._loop.set_default_executor(lookups)
         try:
-            bound, self._close_connection, self.ports = self._loop.run_until_complete(open_store())
+            self._bound, self._close_connection, self.ports = self._loop.run_until_complete(open_store())
         except BaseException:
             self._end()
             raise
         finally:
             lookups.shutdown(wait=True)
-        self.opened: Opened = Opened(
-            Store(JetStreamBackend(bound.notes, self.run), guard=bound.guard), bound.fingerprint
-        )
+        self.opened: Opened = self._store(self._bound)
         """The store; a call blocks the thread that makes it."""
+
+    def _store(self, bound: "Bound") -> Opened:
+        return Opened(Store(JetStreamBackend(bound.notes, self.run), guard=bound.guard), bound.fingerprint)
+
+    def open_for(self, identity: str) -> Opened:
+        """The store under another identity's prefix, over the same connection. Takes at most ten seconds.
+
+        Raises:
+            BackendError: the bucket cannot be used now; the text is the remedy.
+        """
+        try:
+            return self._store(self.run(self._bound.rebind(identity)))
+        except UnavailableError as error:
+            raise BackendError(str(error)) from error
 
     def begin(self) -> None:
         """Start the thread."""

@@ -12,6 +12,7 @@ usage; 78 a configuration or a memory cannot be used.
 """
 
 import argparse
+import os
 from contextlib import ExitStack
 
 from ...assemble import Arguments
@@ -44,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
     with ExitStack() as stack:
         source = _open(stack, source_places)
         target = _open(stack, target_places, write=change, make=change, empty=not change)
-        if source.fingerprint == target.fingerprint:
+        if _is_same(source, target):
             raise Failure("--from and --to mean the same memory", "name two", status=EX_USAGE)
         keys = [item.key for item in source.list()]
         with progress("copy", len(keys)) as bar:
@@ -59,6 +60,14 @@ def run(arguments: argparse.Namespace) -> int:
     if target.unused:
         complain(f"--to: {target.unused}")
     return print_report(report, dry_run=arguments.dry_run, as_json=arguments.json)
+
+
+def _is_same(source: Memory, target: Memory) -> bool:
+    """Whether the two are one memory. A directory and a copy of it have one fingerprint, and are two."""
+    ours, theirs = (None if one.directory is None else one.directory.path for one in (source, target))
+    if ours is None or theirs is None:
+        return source.fingerprint == target.fingerprint
+    return os.path.realpath(ours) == os.path.realpath(theirs)
 
 
 def _open(stack: ExitStack, given: Arguments, **how: bool) -> Memory:

@@ -8,16 +8,18 @@ Exit statuses: 0 all is well; 1 --check found that a run would be refused; 78 th
 
 import argparse
 import json
+import os
 from typing import Any
 
 from exposure_policy import TOOLS
 
 from ...assemble import Arguments, default_journal_dir, settle
-from ...backend.choose import check, describe, must_be_named, row_of
+from ...backend.choose import check, describe, must_be_named, row_of, warnings
 from ...backend.description import Description, Looked, json_of
 from ...backend.opened import BackendError
 from ...config import Config
 from ...exits import EX_CONFIG
+from ...places import neighbours
 from ...plain import visible
 from ...remedy import RemedyError
 from ...store import rules
@@ -85,6 +87,7 @@ def _memory(arguments: Arguments) -> tuple[dict[str, Any], Description]:
     memory = config.memory
     row = row_of(config)
     where = describe(config, identity, arguments.store_dir)
+    journal = files.absolute(arguments.journal_dir or default_journal_dir(arguments.store_dir))
     told = {
         "enabled": memory.enabled,
         "identity": identity,
@@ -92,7 +95,8 @@ def _memory(arguments: Arguments) -> tuple[dict[str, Any], Description]:
         "backend": row.name,
         "where": json_of(where.facts),
         "disk": _disk(where.directory.path if where.directory is not None else None),
-        "journal": files.absolute(arguments.journal_dir or default_journal_dir(arguments.store_dir)),
+        "journal": journal,
+        "to_be_known": warnings(config, identity, lambda: neighbours(os.path.join(journal, "x"))),
         "read_only": memory.read_only,
         "index": not memory.no_index,
         "tools": list(Catalog(enabled=memory.enabled, read_only=memory.read_only).names),
@@ -155,6 +159,7 @@ def _rows(memory: dict[str, Any], where: Description) -> list[tuple[str, str]]:
         ("tools", ", ".join(memory["tools"]) or "none"),
         ("limits", limits_shown),
         ("lockdown", memory["lockdown"]),
+        *(("note", warning) for warning in memory["to_be_known"]),
         ("exposure", ", ".join(open_to) or "the harness alone; no tool on MCP or A2A, and no setting changes that"),
     ]
     return rows

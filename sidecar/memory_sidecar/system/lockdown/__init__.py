@@ -65,7 +65,7 @@ def available(connect: bool = False) -> Held:
     return Held(abi, result == 0, True, "; ".join(filter(None, reasons)))
 
 
-def lock(writable: Sequence[str], connect_ports: Sequence[int] | None, mode: Mode) -> Held:
+def lock(writable: Sequence[str], connect_ports: Sequence[int] | None, mode: Mode, *, grow: bool = False) -> Held:
     """Give up every right but those named, for good; then try the forbidden things.
 
     Call it once, while the process has one thread (counting those of libraries), and after what needs a right
@@ -79,6 +79,7 @@ def lock(writable: Sequence[str], connect_ports: Sequence[int] | None, mode: Mod
         connect_ports: TCP ports that may be connected to, on any host: those of the configured brokers and of
             the members they told of, and `DNS_PORT` if one is given by name. A member that joins later on
             another port stays out of reach. None for no network at all.
+        grow: whether directories may be made in and below the writable ones too.
         mode: "require" raises when anything is missing; "auto" takes what there is and says what is missing;
             "off" does nothing.
 
@@ -106,7 +107,7 @@ def lock(writable: Sequence[str], connect_ports: Sequence[int] | None, mode: Mod
     prctl(kernel, PR_SET_DUMPABLE, 0)  # refused when locked before, and then it is so already
     drop_capabilities(kernel)
     if abi is not None:
-        refusal = restrict(kernel, abi, writable, connect_ports or ())
+        refusal = restrict(kernel, abi, writable, connect_ports or (), grow=grow)
         if refusal:
             abi, landlock_reason = None, f"no Landlock: it refuses the rules ({name_of(refusal)})"
     result = _filter(kernel, connect)

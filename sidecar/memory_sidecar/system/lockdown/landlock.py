@@ -37,7 +37,8 @@ HANDLED: Final = (
 
 # What memory and journal need inside their directories: write, stage, link, rename, truncate and unlink
 # ordinary files. No directories: both are made before, and a rule names a directory itself, so one made anew
-# under the same path would not be covered anyway. No move from one directory into another.
+# under the same path would not be covered anyway; only where identities come and go are theirs made below it, and
+# then never removed. No move from one directory into another.
 _GRANTED: Final = _FS_WRITE_FILE | _FS_MAKE_REG | _FS_REMOVE_FILE | _FS_TRUNCATE
 
 ABI_TRUNCATE, ABI_PORTS, ABI_SCOPES = 3, 4, 6
@@ -58,17 +59,18 @@ def landlock_abi(kernel: Kernel, connect: bool) -> tuple[int | None, str]:
     return abi, ""
 
 
-def restrict(kernel: Kernel, abi: int, writable: Sequence[str], ports: Sequence[int]) -> int:
-    """Apply Landlock. The error number, 0 for none."""
+def restrict(kernel: Kernel, abi: int, writable: Sequence[str], ports: Sequence[int], *, grow: bool) -> int:
+    """Apply Landlock. With `grow` directories may be made too. The error number, 0 for none."""
     files, network, scope = (_union(row[column] for row in HANDLED if row[0] <= abi) for column in (1, 2, 3))
     # The structure grew with the ABIs, and a kernel refuses what lies beyond its own unless it is zero.
     attributes = kernel.buffer(struct.pack("=QQQ", files, network, scope))
     ruleset = kernel.call("landlock_create_ruleset", attributes, len(attributes), 0)
     if ruleset < 0:
         return -ruleset
+    granted = _GRANTED | (_FS_MAKE_DIR if grow else 0)
     try:
         for path in writable:
-            error = _allow_beneath(kernel, ruleset, path, _GRANTED & files)
+            error = _allow_beneath(kernel, ruleset, path, granted & files)
             if error:
                 return error
         for port in ports if network else ():
