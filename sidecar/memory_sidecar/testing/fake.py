@@ -121,7 +121,16 @@ class _InProcess:
         self._numbers = itertools.count(1)
         self._waiting: dict[int, Request] = {}
         self._lock = threading.Lock()
-        service = Service(setting, f"run-{os.urandom(8).hex()}", False, lambda: None)
+        service = Service(
+            setting.catalog,
+            setting.store.info(),
+            setting.lockdown or "",
+            lambda _: setting,
+            lambda _: (setting.journal_dir, setting.identity),
+            f"run-{os.urandom(8).hex()}",
+            False,
+            lambda: None,
+        )
         self._session = Session(cast("Gate", _Open()), service, threading.RLock())
         self._session.loop = cast("Loop", _NoLoop())
         self._session.output = cast("Output", _Answers(self._settle))

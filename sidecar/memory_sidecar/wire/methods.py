@@ -97,7 +97,7 @@ def list_tools(session: Session, call: Call, _lane: Lane) -> dict[str, Any]:
 
 
 def list_all_runs(session: Session, call: Call, _lane: Lane) -> dict[str, Any]:
-    from ..run.ids import list_runs  # most harnesses never ask
+    from ..run.runs import list_runs  # most harnesses never ask
 
     directory, identity = session.service.journal(named_identity(session.service, call.request))
     return {"runs": [found._asdict() for found in list_runs(directory, identity)]}
