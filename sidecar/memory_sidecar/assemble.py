@@ -139,7 +139,7 @@ def prepare(arguments: Arguments) -> Plan:
     if many:
         from .many import check_many
 
-        check_many(arguments, named)
+        check_many(arguments.identity, named, arguments.run)
     if arguments.run is not None and not is_run_id(arguments.run):
         raise StartError("--run is an id of 1 to 128 letters, digits, _ and -, starting with a letter or digit")
     journal_dir = arguments.journal_dir or default_journal_dir(arguments.store_dir)

@@ -1,32 +1,30 @@
 """Many identities in one process: what binds each run to the memory of the identity that it is opened for."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from .backend.opened import Opened
 from .exits import StartError
 from .run.directory import identity_directory
 from .run.session import Setting
 
-if TYPE_CHECKING:
-    from .assemble import Arguments
-
 __all__ = ["any_of", "apart", "check_many"]
 
 
-def check_many(arguments: "Arguments", named: str | None) -> None:
+def check_many(option: str | None, named: str | None, run: str | None) -> None:
     """Return if nothing else that is asked for contradicts `--many-identities`.
+
+    `option` is what `--identity` said, `named` the identity that it or the configuration names, `run` what `--run` said.
 
     Raises:
         StartError: something does.
     """
     if named is not None:
-        where = "--identity" if arguments.identity is not None else "identity in --config"
+        where = "--identity" if option is not None else "identity in --config"
         raise StartError(
             f"{where} names one identity, and with --many-identities each run is opened for its own",
             "leave out one of the two",
         )
-    if arguments.run is not None:
+    if run is not None:
         raise StartError(
             "--run opens a run for the identity of the launch, and with --many-identities there is none",
             "open runs with memory-sidecar/run/open",
