@@ -13,7 +13,7 @@ __all__ = ["any_of", "apart", "check_many"]
 def check_many(option: str | None, named: str | None, run: str | None) -> None:
     """Return if nothing else that is asked for contradicts `--many-identities`.
 
-    `option` is what `--identity` said, `named` the identity that it or the configuration names, `run` what `--run` said.
+    `option` is what `--identity` said, `named` the identity that it or the configuration names, `run` what `--run`.
 
     Raises:
         StartError: something does.
