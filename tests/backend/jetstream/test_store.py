@@ -95,6 +95,7 @@ async def test_missing_bucket_is_refused_with_the_command_that_makes_it(nc: Clie
         ({"discard": "old", "max_msgs": 10}, "discards its oldest values beyond 10 messages"),
         ({"discard": "old", "max_bytes": 100_000_000}, "discards its oldest values beyond 100000000 bytes"),
         ({"discard_new_per_subject": True}, "refuses overwrites"),
+        ({"max_msgs_per_subject": -1}, "which other clients refuse to open"),
         ({"retention": "workqueue"}, "removes values"),
         ({"subjects": ["elsewhere.>"]}, "only has the name"),
         ({"no_ack": True}, "confirms no writes"),

@@ -91,6 +91,12 @@ def _obstacles(bucket: str, config: Mapping[str, Any]) -> Iterator[tuple[str, st
         )
     elif f"$KV.{bucket}.>" not in (config.get("subjects") or ()):
         yield "is a stream that only has the name of one", _ANOTHER
+    if int(config.get("max_msgs_per_subject") or 0) < 1:
+        # Clients in Go take a stream without a history for no bucket, so half of a mixed fleet would not start.
+        yield (
+            "keeps any number of old values of a key (max_msgs_per_subject), which other clients refuse to open",
+            "bound them with: {edit} --max-msgs-per-subject=1",
+        )
     if config.get("no_ack"):
         yield "confirms no writes (no_ack)", "turn that off with: {edit} --ack"
     if config.get("allow_msg_counter"):
