@@ -9,9 +9,11 @@ VENV := .venv
 BENCH := .venv-bench
 FASTMCP := .venv-fastmcp
 BIN := $(VENV)/bin
+# An environment each, since their packages conflict.
+FRAMEWORKS := $(or $(NAMES),$(patsubst requirements/frameworks/%.txt,%,$(wildcard requirements/frameworks/*.txt)))
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help demo test test-long faults audit-corpus fuzz soak cancels races mutants bench bench-quick yaml-readers lint format schema lock clean guards-fastmcp guards-cost
+.PHONY: help demo test test-long faults audit-corpus fuzz soak cancels races mutants bench bench-quick yaml-readers lint format schema lock clean guards-fastmcp guards-cost frameworks
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -58,6 +60,9 @@ mutants: $(VENV)/.dev ## plant small faults in the code that decides, one at a t
 guards-fastmcp: $(FASTMCP)/.ready ## hostile handlers on guarded servers of the package fastmcp; prints what they were told
 	$(FASTMCP)/bin/python -m tests.policy.fastmcp_guards
 
+frameworks: $(VENV)/.dev $(FRAMEWORKS:%=.frameworks/%/.ready) ## the example of each agent framework, with the real package and a scripted model; NAMES="agno dspy" for some (Linux)
+	$(BIN)/python -m tests.frameworks $(NAMES)
+
 guards-cost: $(VENV)/.dev ## what a guard adds to a call, a listing and a request; fails if a call costs 0.1 ms more
 	$(BIN)/python -m bench.guards
 
@@ -85,9 +90,13 @@ lock: $(VENV)/.dev ## renew the locked versions (needs uv: pip install uv)
 		--group build --group bench --extra jetstream pyproject.toml --output-file requirements/bench.txt
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate \
 		--group build --group fastmcp --constraint requirements/dev.txt pyproject.toml --output-file requirements/fastmcp.txt
+	for name in $(basename $(notdir $(wildcard requirements/frameworks/*.in))); do \
+		uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate \
+			--group build pyproject.toml requirements/frameworks/$$name.in --output-file requirements/frameworks/$$name.txt || exit 1; \
+	done
 
 clean: ## remove what was set up and built
-	rm -rf $(VENV) .fuzz $(BENCH) $(FASTMCP) bench/.work bench/peers/node_modules dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .frameworks .fuzz $(BENCH) $(FASTMCP) bench/.work bench/peers/node_modules dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed; name one: make PYTHON=python3.11 ..." if sys.version_info < (3, 11) else 0)'
@@ -122,6 +131,12 @@ $(FASTMCP)/.ready: requirements/fastmcp.txt pyproject.toml
 	$(PYTHON) -m venv $(FASTMCP)
 	$(FASTMCP)/bin/python -m pip --disable-pip-version-check --quiet install --require-hashes -r requirements/fastmcp.txt
 	$(FASTMCP)/bin/python -m pip --disable-pip-version-check --quiet install --no-deps --no-build-isolation --editable .
+	@touch $@
+
+.frameworks/%/.ready: requirements/frameworks/%.txt pyproject.toml
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip --disable-pip-version-check --quiet install --require-hashes -r requirements/frameworks/$*.txt
+	$(@D)/bin/python -m pip --disable-pip-version-check --quiet install --no-deps --no-build-isolation --editable .
 	@touch $@
 
 tests/yaml_readers/node_modules/.ready: tests/yaml_readers/package.json tests/yaml_readers/package-lock.json

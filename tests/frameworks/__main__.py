@@ -1,0 +1,179 @@
+"""Runs the example of each framework against the real package, with a model that says what is written here.
+
+    python -m tests.frameworks [NAME ...]
+
+Each framework has an environment of its own under .frameworks/, which `make frameworks` makes. A table tells the
+version that was tried and how it went; the exit status is 1 if one failed or has no environment.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from tests.support.scripted_model import Call, Request, ScriptedModel, scripted_model
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+EXAMPLES: Final = ROOT / "examples" / "adapters"
+NOTE: Final = {"key": "deploy", "description": "When we deploy", "content": "We deploy on Tuesdays."}
+WRITE: Final = Call("memory_write", NOTE)
+READ: Final = Call("memory_read", {"key": "deploy"})
+ANSWERS: Final = ["Noted.", "We deploy on Tuesdays."]
+
+
+class Framework(NamedTuple):
+    """A row: its package, its example, and what its model is to say; no turns, if no model has a part in it."""
+
+    package: str
+    example: str
+    turns: tuple[Any, ...] = ()
+    quiet: Mapping[str, str] = {}
+    """Variables that keep it from looking for a network."""
+
+
+def _content(request: Request) -> str:
+    """What the tool has answered, as the model was told it."""
+    return str(_told(request.results[0].text)["content"])
+
+
+def _told(text: str) -> dict[str, Any]:
+    """The answer in what a framework makes of it: a sentence around it, or an object with a `result`."""
+    found: dict[str, Any] = json.loads(text[text.index("{") : text.rindex("}") + 1])
+    return _told(found["result"]) if "result" in found else found
+
+
+def _final(answer: str) -> list[Call]:
+    return [Call("final_answer", {"answer": answer})]
+
+
+def _react(tool: str, arguments: Mapping[str, Any]) -> str:
+    """The text by which a model of DSPy calls a tool."""
+    return (
+        f"[[ ## next_thought ## ]]\nGo.\n\n[[ ## next_tool_name ## ]]\n{tool}\n\n"
+        f"[[ ## next_tool_args ## ]]\n{json.dumps(arguments)}\n\n[[ ## completed ## ]]"
+    )
+
+
+def _said(answer: str) -> str:
+    return f"[[ ## reasoning ## ]]\nSo.\n\n[[ ## answer ## ]]\n{answer}\n\n[[ ## completed ## ]]"
+
+
+def _heard(request: Request) -> str:
+    """For a framework that tells its model in a text of its own what a tool has answered."""
+    assert NOTE["content"] in json.dumps(request.body["messages"])
+    return NOTE["content"]
+
+
+PLAIN: Final = ([WRITE], "Noted.", [READ], _content)
+"""The conversation with a model that calls tools."""
+
+FRAMEWORKS: Final[Mapping[str, Framework]] = {
+    "mcp-1": Framework("mcp", "../../tests/frameworks/mcp_1"),
+    "langchain": Framework("langchain", "langchain_agent", PLAIN, {"LANGSMITH_TRACING": "false"}),
+    "smolagents": Framework(
+        "smolagents",
+        "smolagents_agent",
+        ([WRITE], _final("Noted."), [READ], lambda request: _final(_heard(request))),
+    ),
+    "strands": Framework("strands-agents", "strands_agent", PLAIN),
+    "agno": Framework("agno", "agno_agent", PLAIN, {"AGNO_TELEMETRY": "false"}),
+    "llama-index": Framework("llama-index-core", "llama_index_agent", PLAIN),
+    "fastmcp": Framework("fastmcp", "fastmcp_client"),
+    "dspy": Framework(
+        "dspy",
+        "dspy_agent",
+        (
+            _react("memory_write", NOTE),
+            _react("finish", {}),
+            _said("Noted."),
+            _react("memory_read", {"key": "deploy"}),
+            _react("finish", {}),
+            lambda request: _said(_heard(request)),
+        ),
+        {"DSPY_CACHEDIR": "dspy", "LITELLM_LOCAL_MODEL_COST_MAP": "True"},
+    ),
+    "autogen": Framework("autogen-agentchat", "autogen_agent", PLAIN),
+    "claude-agent-sdk": Framework("claude-agent-sdk", "../../tests/frameworks/claude_agent"),
+}
+
+
+def version(name: str, python: Path) -> str:
+    code = f"import importlib.metadata as m; print(m.version({FRAMEWORKS[name].package!r}))"
+    return subprocess.run([python, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+
+
+def play(name: str, python: Path) -> None:
+    """Run the example, and hold what it prints and what the model was told to the conversation.
+
+    Raises:
+        AssertionError: it is not as it should be.
+    """
+    framework = FRAMEWORKS[name]
+    with tempfile.TemporaryDirectory() as place:
+
+        def run(environment: Mapping[str, str]) -> list[str]:
+            done = subprocess.run(
+                [python, EXAMPLES / f"{framework.example}.py"],
+                cwd=place,
+                env={**os.environ, "PYTHONPATH": "", "HOME": place, **framework.quiet, **environment},
+                capture_output=True,
+                text=True,
+                timeout=300,
+                check=False,
+            )
+            assert done.returncode == 0, done.stderr[-3000:] + done.stdout[-1000:]
+            return done.stdout.splitlines()
+
+        if not framework.turns:
+            assert NOTE["content"] in run({})[-1]
+        else:
+            with scripted_model(*framework.turns) as model:
+                printed = run(model.environment)
+            # Some frameworks show besides what they do.
+            assert [line for line in printed if line in ANSWERS] == ANSWERS, printed
+            _check(model, framework.turns)
+        assert (Path(place) / "state" / "memory" / "assistant" / "deploy.md").exists()
+        journals = list((Path(place) / "state" / "runs" / "assistant").iterdir())
+        assert all('"reason":"suspended"' in journal.read_text() for journal in journals)
+        assert len(journals) == 2
+
+
+def _check(model: ScriptedModel, turns: tuple[Any, ...]) -> None:
+    """The model had the index in front of it, the tools as they are, and the tools' answers."""
+    half = len(turns) // 2
+    whole = [json.dumps(request.body) for request in model.requests]
+    assert "(no notes yet)" in whole[0], "the system text did not reach the model"
+    assert "- deploy: When we deploy" in whole[half], "the index did not reach the model"
+    if turns is PLAIN:
+        told = [_told(result.text) for result in model.results]
+        assert told == [{"written": True, "key": "deploy"}, {"found": True, **NOTE}], told
+        write = next(tool for tool in model.requests[0].tools if tool["name"] == "memory_write")
+        assert set(write["parameters"]["properties"]) == {*NOTE, "overwrite"}
+        assert "overwrite" not in write["parameters"].get("required", ()) or write.get("strict")
+
+
+def main(names: list[str]) -> int:
+    failed = 0
+    for name in names or list(FRAMEWORKS):
+        python = ROOT / ".frameworks" / name / "bin" / "python"
+        if not python.exists():
+            print(f"{name:14} has no environment: make frameworks", flush=True)
+            failed += 1
+            continue
+        try:
+            play(name, python)
+        except (AssertionError, subprocess.SubprocessError) as error:
+            failed += 1
+            print(f"{name:14} {version(name, python):10} FAILED\n{error}", flush=True)
+        else:
+            print(f"{name:14} {version(name, python):10} passed", flush=True)
+    print(f"{len(names or FRAMEWORKS) - failed} passed, {failed} failed")
+    return bool(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
