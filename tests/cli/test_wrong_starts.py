@@ -444,6 +444,7 @@ def test_doctor_reads_every_note_as_a_run_would(cli: Cli, place: Place) -> None:
         "notes": 1 + len(bad),
         "unreadable": len(bad),
         "directory": "is there",
+        "store_id": "kept in it",
     }
 
 
