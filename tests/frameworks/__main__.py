@@ -97,6 +97,8 @@ FRAMEWORKS: Final[Mapping[str, Framework]] = {
         {"DSPY_CACHEDIR": "dspy", "LITELLM_LOCAL_MODEL_COST_MAP": "True"},
     ),
     "autogen": Framework("autogen-agentchat", "autogen_agent", PLAIN),
+    "google-adk": Framework("google-adk", "google_adk_agent", PLAIN, {"LITELLM_LOCAL_MODEL_COST_MAP": "True"}),
+    "crewai": Framework("crewai", "crewai_agent", PLAIN, {"CREWAI_DISABLE_TELEMETRY": "true"}),
     "claude-agent-sdk": Framework("claude-agent-sdk", "../../tests/frameworks/claude_agent"),
 }
 
