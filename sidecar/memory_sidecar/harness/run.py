@@ -121,7 +121,7 @@ class OpenRun(Bound):
             return for_model(NO_OBJECT)
         params = {"name": name, "arguments": dict(given), "_meta": self._name.meta()}
         try:
-            asked = self._launched._ask("tools/call", params, again=self._changes_nothing(name))  # noqa: SLF001
+            asked = self._launched._ask("tools/call", params, again=_changes_nothing(self._opened["tools"], name))  # noqa: SLF001
             result = ToolResult((yield from asked))
         except OutcomeUnknownError:
             return for_model(UNKNOWN)
@@ -133,10 +133,6 @@ class OpenRun(Bound):
             return for_model(NOT_JSON)
         self.unsaved = result.get("_meta", {}).get(_UNSAVED)
         return result
-
-    def _changes_nothing(self, name: str) -> bool:
-        tools: list[dict[str, Any]] = self._opened["tools"]
-        return any(tool["name"] == name and tool["annotations"].get("readOnlyHint") for tool in tools)
 
     def _finish(self, reason: Ending, message: str | None) -> Steps[dict[str, Any]]:
         params: dict[str, Any] = {"reason": reason}
@@ -203,6 +199,10 @@ class OpenRun(Bound):
                 raise
         finally:
             self._release()
+
+
+def _changes_nothing(tools: list[dict[str, Any]], name: str) -> bool:
+    return any(tool["name"] == name and tool["annotations"].get("readOnlyHint") for tool in tools)
 
 
 class _Ending(NamedTuple):
