@@ -13,21 +13,21 @@ from .backend.choose import backend_of, must_be_named, open_backend, open_many, 
 from .backend.opened import BackendError, Opened, Running
 from .config import LAUNCHED, Config, ConfigError, load
 from .exits import StartError
-from .named import NamedTuple
+from .named_tuple import NamedTuple
 from .observe import log
 from .places import default_journal_dir, keep_apart, make_journal_dir, neighbours
 from .remedy import RemedyError
 from .run.columns import is_run_id
 from .run.session import Setting
+from .store.authority import Store
 from .store.rules import is_key
-from .store.store import Store
 from .system import allocator, files
 from .system.lockdown import Mode
 from .tools.catalog import Catalog
 from .wire.service import Service
 
 if TYPE_CHECKING:
-    from .application import Application
+    from .launched_by import Application
     from .observe.otlp import Prepared
 
 __all__ = [
@@ -250,7 +250,7 @@ def _whose(arguments: Arguments, config: Config, named: str | None) -> str:
 
 def launcher() -> "Application":
     """The application that launched this process, where the system tells (Linux does)."""
-    from .application import application
+    from .launched_by import application
 
     try:
         with open(f"/proc/{os.getppid()}/cmdline", "rb") as file:

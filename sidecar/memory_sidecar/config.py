@@ -7,7 +7,7 @@ misspelling of ours: a setting that silently does nothing is worse than an error
 from collections.abc import Mapping
 from typing import Any, Final
 
-from .named import NamedTuple
+from .named_tuple import NamedTuple
 from .options import OptionsError, decode_options, shown_key
 from .remedy import RemedyError
 from .system import files

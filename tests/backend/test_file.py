@@ -17,6 +17,7 @@ from memory_sidecar.backend.file import FileOptions, listing, open_file, resolve
 from memory_sidecar.backend.file import notes as backend_notes
 from memory_sidecar.backend.file.store_id import FILE_NAME
 from memory_sidecar.backend.opened import BackendError
+from memory_sidecar.store.authority import Store
 from memory_sidecar.store.contract import Entry, Info, Item
 from memory_sidecar.store.document import UNREADABLE
 from memory_sidecar.store.errors import (
@@ -30,7 +31,6 @@ from memory_sidecar.store.errors import (
 )
 from memory_sidecar.store.rules import MAX_ENTRIES
 from memory_sidecar.store.scope import Scope
-from memory_sidecar.store.store import Store
 from memory_sidecar.system import files
 from memory_sidecar.system.digest import digest
 

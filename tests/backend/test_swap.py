@@ -16,9 +16,9 @@ from tests.faults import tracer
 from memory_sidecar.backend.file import FileOptions, swap
 from memory_sidecar.backend.file.row import ROW
 from memory_sidecar.backend.row import Place
+from memory_sidecar.store.authority import Store
 from memory_sidecar.store.errors import KeyNotFoundError, OutcomeUnknownError, StaleError, StoreError
 from memory_sidecar.store.scope import Scope
-from memory_sidecar.store.store import Store
 from memory_sidecar.system import exchange
 from memory_sidecar.system.digest import digest
 

@@ -11,7 +11,7 @@ NOT_YET = (
     *(
         f"memory_sidecar.{name}"
         for name in (
-            "application",  # the identity is named
+            "launched_by",  # the identity is named
             "backend.jetstream",
             "backend.own",
             "cli.shared.failure",

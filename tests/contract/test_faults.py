@@ -18,7 +18,7 @@ from memory_sidecar.store.contract import ABSENT, ANYTHING, Item
 from memory_sidecar.store.document import parse
 from memory_sidecar.store.errors import ConflictError, KeyNotFoundError, OutcomeUnknownError
 from memory_sidecar.store.rules import check_capacity, validate_key
-from memory_sidecar.store.store import Store
+from memory_sidecar.store.authority import Store
 from memory_sidecar.testing import BackendContract, BlindContract, GuardedContract, Subject
 from tests.contract.test_memory_store import Memory
 from memory_sidecar.testing.memory_store import MemoryBackend, _revision

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 
 import pytest
 
+from memory_sidecar.store.authority import Store
 from memory_sidecar.store.contract import Expected, Stored
 from memory_sidecar.store.document import serialize
 from memory_sidecar.store.scope import Scope
-from memory_sidecar.store.store import Store
 from memory_sidecar.testing import BackendContract, BlindContract, GuardedContract, Subject
 from memory_sidecar.testing.memory_store import MemoryBackend, Shelf
 

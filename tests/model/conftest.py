@@ -11,7 +11,7 @@ from tests.support.broker import Broker, add_bucket, connected, put, run_broker
 from memory_sidecar.backend.jetstream.bucket import open_jetstream
 from memory_sidecar.backend.jetstream.options import JetStreamOptions
 from memory_sidecar.backend.jetstream.thread import BrokerThread
-from memory_sidecar.store.store import Store
+from memory_sidecar.store.authority import Store
 
 __all__ = ["Bucket", "bucket"]
 

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, multiple, precondition, rule
 from tests.support.sidecar import RefusedError, Sidecar, launched
 
+from memory_sidecar.store.authority import Store
 from memory_sidecar.store.document import serialize
 from memory_sidecar.store.errors import KeyNotFoundError
-from memory_sidecar.store.store import Store
 
 from .machine import KEYS, TEXTS, Machine
 

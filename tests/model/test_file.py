@@ -7,7 +7,7 @@ from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from memory_sidecar.backend.file import FileOptions, open_file
-from memory_sidecar.store.store import Store
+from memory_sidecar.store.authority import Store
 
 from .machine import Machine, settle
 

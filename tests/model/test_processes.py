@@ -12,8 +12,8 @@ from tests.support.sidecar import environment, patched, until
 from tests.support.tally import Tally
 
 from memory_sidecar.backend.file import FileOptions, open_file
+from memory_sidecar.store.authority import Store
 from memory_sidecar.store.errors import StoreError
-from memory_sidecar.store.store import Store
 
 from .conftest import Bucket
 from .machine import Machine

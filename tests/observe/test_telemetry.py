@@ -18,10 +18,10 @@ from opentelemetry.trace import SpanKind, StatusCode
 from memory_sidecar.backend.file import FileBackend
 from memory_sidecar.observe import log, otlp
 from memory_sidecar.observe.telemetry import Telemetry
+from memory_sidecar.store.authority import Store
 from memory_sidecar.store.contract import Info
 from memory_sidecar.store.errors import OutcomeUnknownError, StoreError, UnavailableError
 from memory_sidecar.store.scope import Scope
-from memory_sidecar.store.store import Store
 from memory_sidecar.store.traced import watch
 from memory_sidecar.tools.catalog import Catalog
 from memory_sidecar.tools.tool import Outcome

@@ -16,9 +16,9 @@ from typing import NamedTuple
 from tests.support.stand_in import StandIn
 
 from memory_sidecar.backend.file import FileOptions, open_file
+from memory_sidecar.store.authority import Store
 from memory_sidecar.store.errors import KeyExistsError, KeyNotFoundError, StaleError
 from memory_sidecar.store.scope import Scope
-from memory_sidecar.store.store import Store
 
 __all__ = ["RACES", "Counts", "race"]
 

@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 from memory_sidecar.backend.jetstream.bucket import Bound, bind
 from memory_sidecar.backend.jetstream.options import JetStreamOptions
 from memory_sidecar.backend.jetstream.thread import JetStreamBackend
+from memory_sidecar.store.authority import Store
 from memory_sidecar.store.contract import Entry, Info, Item
 from memory_sidecar.store.scope import Scope
-from memory_sidecar.store.store import Store
 
 __all__ = ["AsyncStore", "open_store"]
 

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 from memory_sidecar.backend.file import FileBackend, FileOptions, open_file
+from memory_sidecar.store.authority import Store
 from memory_sidecar.store.errors import StoreError
 from memory_sidecar.store.scope import Scope
-from memory_sidecar.store.store import Store
 from memory_sidecar.system import files, staging
 from memory_sidecar.tools.catalog import Catalog
 

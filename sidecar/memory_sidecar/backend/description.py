@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ..named import NamedTuple
+from ..named_tuple import NamedTuple
+from ..store.authority import Store
 from ..store.errors import KeyNotFoundError, UnreadableError
-from ..store.store import Store
 
 __all__ = ["Description", "Directory", "Fact", "Finding", "Looked", "counted", "fact", "guarded", "json_of"]
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 
-from ..named import NamedTuple
+from ..named_tuple import NamedTuple
 from ..remedy import RemedyError
-from ..store.store import Store
+from ..store.authority import Store
 
 __all__ = ["BackendError", "Opened", "Running", "nothing"]
 

@@ -6,9 +6,9 @@ Everything but the documents is this product's: the command line, the configurat
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..named import NamedTuple
+from ..named_tuple import NamedTuple
+from ..store.authority import Store
 from ..store.contract import Backend
-from ..store.store import Store
 from ..system.digest import digest
 from .opened import BackendError, Opened, Running, nothing
 from .row import Place, Row

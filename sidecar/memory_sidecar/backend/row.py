@@ -6,7 +6,7 @@ A new backend is a module with its options, its `Backend` (`store.contract`) and
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..named import NamedTuple
+from ..named_tuple import NamedTuple
 from .opened import Running
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 from typing import Literal, TypedDict
 
-from ..application import application
+from ..launched_by import application
 from .errors import StartError
 
 __all__ = ["LaunchOptions", "StrPath", "command_line"]

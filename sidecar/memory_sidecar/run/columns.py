@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal
 
-from ..named import NamedTuple
+from ..named_tuple import NamedTuple
 
 __all__ = [
     "COUNT",

@@ -9,7 +9,7 @@ one of each kind, which stands for all of them.
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from ..named import NamedTuple
+from ..named_tuple import NamedTuple
 from ..store.scope import SHOWN
 from .columns import Met, Placed
 from .kinds import KINDS

@@ -8,7 +8,7 @@ from binascii import crc32
 from collections.abc import Collection, Iterator
 from typing import Final
 
-from ..named import NamedTuple
+from ..named_tuple import NamedTuple
 from .columns import Reading, Record, RecordError
 from .kinds import KINDS, VERSION
 from .records import decode, decode_summed

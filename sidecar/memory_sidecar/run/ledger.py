@@ -12,7 +12,7 @@ import stat
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from ..named import NamedTuple
+from ..named_tuple import NamedTuple
 from .columns import Record, RecordError
 from .compact import meetings
 from .directory import identities, identity_directory, journal_name, run_names

@@ -8,7 +8,7 @@ around.
 from collections.abc import Callable
 from typing import Final
 
-from ..named import NamedTuple
+from ..named_tuple import NamedTuple
 from .columns import Reading
 from .kinds import KINDS, VERSION
 from .records import Record, RecordError, check, parse

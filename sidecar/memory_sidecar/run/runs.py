@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable
 from contextlib import suppress
 
-from ..named import NamedTuple
+from ..named_tuple import NamedTuple
 from ..system import files
 from .directory import journal_name, run_names, stage_name
 from .glance import Standing, glance

@@ -6,9 +6,9 @@ Serve the call, journal what it did to the scope, and only then let the reply go
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from ..named import NamedTuple
+from ..named_tuple import NamedTuple
+from ..store.authority import Store
 from ..store.scope import Scope
-from ..store.store import Store
 from ..tools.catalog import Catalog
 from ..tools.index import instructions
 from ..tools.tool import Outcome

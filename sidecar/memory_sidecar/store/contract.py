@@ -1,4 +1,4 @@
-"""What a backend is: compare and swap over documents, five methods. `store.Store` does the rest, once for all of them.
+"""What a backend is: compare and swap over documents, five methods. `authority.Store` does the rest, once for all.
 
 A backend keeps documents by key and knows nothing of runs, authority, descriptions' rules or refusals' wording. The
 contract's suite (`memory_sidecar.testing`) checks each sentence below on real entries. What holds for every method:
@@ -25,7 +25,7 @@ contract's suite (`memory_sidecar.testing`) checks each sentence below on real e
 from enum import Enum
 from typing import Final, Literal, Protocol
 
-from ..named import NamedTuple
+from ..named_tuple import NamedTuple
 
 __all__ = ["ABSENT", "ANYTHING", "Backend", "Entry", "Expected", "Info", "Item", "Stored"]
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable
 from typing import Any, Final
 
-from ..named import NamedTuple
+from ..named_tuple import NamedTuple
 
 __all__ = ["Fields", "read"]
 

@@ -16,7 +16,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from ..named import NamedTuple
+from ..named_tuple import NamedTuple
 from .contract import Entry
 
 __all__ = ["Note", "Portable", "PortableError", "decode", "encode", "members"]

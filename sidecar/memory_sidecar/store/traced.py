@@ -5,8 +5,8 @@ from contextlib import contextmanager
 from typing import Final
 
 from ..observe.telemetry import Operation, Served
+from .authority import Watch
 from .errors import InvalidError, KeyExistsError, KeyNotFoundError, StaleError, StoreError, StoreFullError
-from .store import Watch
 
 __all__ = ["watch"]
 

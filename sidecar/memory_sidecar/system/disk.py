@@ -9,7 +9,7 @@ import sys
 from contextlib import suppress
 from typing import Final
 
-from ..named import NamedTuple
+from ..named_tuple import NamedTuple
 from ..remedy import RemedyError
 from . import files
 

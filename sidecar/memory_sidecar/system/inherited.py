@@ -3,7 +3,7 @@
 POSIX lets descriptors, their flags, signal dispositions, the signal mask, limits and the umask through exec(2), and
 launchers leave all kinds of them behind. Each has a row in `_PUT_RIGHT`. What cannot be put right here, because only
 its user knows what it needs, is met where it is used: a working directory that is gone (`files.absolute`), channels
-that do not wait (`wire.stdio`), threads that run already (`lockdown`).
+that do not wait (`wire.stdio`, and `cli.shared.output` for commands), threads that run already (`lockdown`).
 """
 
 import fcntl

@@ -2,6 +2,7 @@
 
 import pytest
 
+from ..store.authority import Store
 from ..store.contract import Backend, Entry, Expected
 from ..store.errors import (
     KeyExistsError,
@@ -12,7 +13,6 @@ from ..store.errors import (
 )
 from ..store.rules import MAX_ENTRIES
 from ..store.scope import Scope
-from ..store.store import Store
 from .keeping import KeepingContract, every_call, no_path_in, overwrite, read_again
 from .subject import Call, Subject, together
 

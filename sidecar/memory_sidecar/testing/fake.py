@@ -31,7 +31,7 @@ from ..harness.loops import drive
 from ..harness.requests import Request
 from ..harness.steps import here
 from ..run.session import Setting
-from ..store.store import Store
+from ..store.authority import Store
 from ..tools.catalog import Catalog
 from ..wire.closing import close
 from ..wire.codec import encode

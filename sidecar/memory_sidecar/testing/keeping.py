@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+from ..store.authority import Store
 from ..store.contract import Backend, Entry, Item
 from ..store.document import UNREADABLE, serialize
 from ..store.errors import (
@@ -15,7 +16,6 @@ from ..store.errors import (
 )
 from ..store.rules import MAX_CONTENT_BYTES, MAX_DESCRIPTION, MAX_KEY
 from ..store.scope import Scope
-from ..store.store import Store
 from .subject import Call, Subject
 from .texts import CONTENTS, DESCRIPTIONS, ILLEGAL_KEYS, LEGAL_KEYS
 

@@ -6,11 +6,11 @@ What it lacks is durability.
 import hashlib
 import threading
 
+from ..store.authority import Store
 from ..store.contract import ABSENT, ANYTHING, Expected, Info, Item, Stored
 from ..store.document import UNREADABLE, parse_description
 from ..store.errors import ConflictError, UnavailableError, UnreadableError
 from ..store.rules import check_capacity
-from ..store.store import Store
 
 __all__ = ["MemoryBackend", "Shelf", "memory_store"]
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from ..store.authority import Store
 from ..store.contract import Entry
 from ..store.document import serialize
 from ..store.errors import (
@@ -10,7 +11,6 @@ from ..store.errors import (
 )
 from ..store.rules import MAX_ENTRIES
 from ..store.scope import Scope
-from ..store.store import Store
 from .authority import StoreContract
 from .keeping import overwrite, read_again
 from .subject import Call, Subject, together

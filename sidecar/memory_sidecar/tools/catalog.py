@@ -1,4 +1,4 @@
-"""The gate: which tools exist for this process, by the exposure policy's word and nobody else's.
+"""The tools of this process: those that `exposure_policy.decide.tool_set` names, and no others.
 
 A withheld tool is not registered here, so nothing later can list, describe or call it.
 
@@ -14,9 +14,9 @@ from typing import Any, Final
 
 from exposure_policy import TOOLS, Surface, ToolPolicy, check, tool_set
 
+from ..store.authority import Store
 from ..store.errors import InvalidError, StoreError
 from ..store.scope import Scope
-from ..store.store import Store
 from .tool import Outcome, Tool
 
 __all__ = ["Catalog", "CatalogError", "UnknownToolError", "check_files", "check_tool"]

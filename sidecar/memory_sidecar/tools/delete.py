@@ -1,8 +1,8 @@
 """`memory_delete`: remove a memory. `deleted` is true exactly when this call removed one."""
 
+from ..store.authority import Store
 from ..store.errors import KeyNotFoundError
 from ..store.scope import Scope
-from ..store.store import Store
 from .tool import KEY, RESULT_KEY, Arguments, Outcome, Tool
 
 __all__ = ["TOOL"]

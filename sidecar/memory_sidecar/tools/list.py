@@ -1,7 +1,7 @@
 """`memory_list`: keys and descriptions, as they are stored. Listing grants no authority."""
 
+from ..store.authority import Store
 from ..store.scope import Scope
-from ..store.store import Store
 from .tool import RESULT_KEY, Arguments, Outcome, Tool
 
 __all__ = ["TOOL"]

@@ -5,10 +5,10 @@ Header lines of another program come beside the content: nothing that is stored 
 
 from typing import Final
 
+from ..store.authority import Store
 from ..store.document import other_lines
 from ..store.errors import KeyNotFoundError, UnreadableError
 from ..store.scope import Scope
-from ..store.store import Store
 from .tool import KEY, RESULT_KEY, Arguments, Outcome, Tool
 
 __all__ = ["TOOL"]

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from ..named import NamedTuple
+from ..named_tuple import NamedTuple
+from ..store.authority import Store
 from ..store.errors import StoreError
 from ..store.rules import MAX_KEY
 from ..store.scope import Scope
-from ..store.store import Store
 
 __all__ = ["KEY", "RESULT_KEY", "Handler", "Outcome", "Tool", "guarded"]
 

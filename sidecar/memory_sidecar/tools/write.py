@@ -3,10 +3,10 @@
 from typing import Final
 
 from ..plain import neutralise
+from ..store.authority import Store
 from ..store.errors import KeyExistsError, KeyNotFoundError, StaleError, StoreError
 from ..store.rules import MAX_CONTENT_BYTES, MAX_DESCRIPTION, one_line
 from ..store.scope import Scope
-from ..store.store import Store
 from .tool import KEY, RESULT_KEY, Arguments, Outcome, Tool, guarded
 
 __all__ = ["TOOL"]

@@ -15,12 +15,12 @@ from .eras import Era, client_capabilities, client_name, era_of
 from .gate import PROBE_GRACE
 from .lanes import Lane
 from .methods import HANDLERS, Handler
-from .naming import named_run
 from .opening import has_own_run, take_back
 from .outline import Outline
 from .serving import serve_call
 from .session import Session
 from .states import METHODS, RunState, check_method, next_state
+from .whose_run import named_run
 
 __all__ = ["receive"]
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Final
 
-from ..named import NamedTuple
+from ..named_tuple import NamedTuple
 from .codes import REFUSED, Error
 from .states import RunState
 

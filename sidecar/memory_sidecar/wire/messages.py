@@ -3,7 +3,7 @@
 import json
 from typing import Any, Final
 
-from ..named import NamedTuple
+from ..named_tuple import NamedTuple
 from ..tools.tool import Outcome
 
 __all__ = [

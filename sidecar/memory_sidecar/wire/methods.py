@@ -18,7 +18,6 @@ from .calls import Call
 from .codes import INVALID_PARAMS, REFUSED, Error
 from .eras import SERVER_INFO, VERSIONS, handshake_version
 from .lanes import Lane
-from .naming import named_identity
 from .opening import (
     end_run,
     has_own_run,
@@ -32,6 +31,7 @@ from .opening import (
 )
 from .session import Session
 from .states import METHODS, Connection
+from .whose_run import named_identity
 
 __all__ = ["HANDLERS", "Handler"]
 

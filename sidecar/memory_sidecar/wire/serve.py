@@ -11,11 +11,11 @@ import threading
 
 from ..exits import StartError
 from ..observe import log
-from .alone import NO_THREADS, answer_alone
 from .closing import close
 from .dispatch import receive
 from .gate import Gate
 from .loop import Loop
+from .no_threads import NO_THREADS, answer_alone
 from .output import Output
 from .service import Service
 from .session import Session

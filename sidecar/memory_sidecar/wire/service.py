@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ..named import NamedTuple
+from ..named_tuple import NamedTuple
 from ..run.session import Setting
 from ..store.contract import Info
 from ..tools.catalog import Catalog

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Final
 
-from ..named import NamedTuple
+from ..named_tuple import NamedTuple
 from . import messages as m
 from .codes import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, REFUSED, Error
 from .eras import Era

@@ -10,7 +10,7 @@ import stat
 from collections.abc import Callable
 from typing import Final
 
-from ..named import NamedTuple
+from ..named_tuple import NamedTuple
 
 __all__ = ["PARENT_VARIABLE", "NotPrivateError", "Parent", "claim", "receive", "send", "watch_parent"]
 

@@ -4,9 +4,9 @@ import errno
 import os
 
 from ...remedy import RemedyError
+from ...store.authority import Store
 from ...store.contract import Info
 from ...store.nowhere import Nowhere
-from ...store.store import Store
 from ...system import files
 from ..apart import check_apart
 from ..opened import BackendError, Opened, Running

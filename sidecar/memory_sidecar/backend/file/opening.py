@@ -3,11 +3,11 @@
 import errno
 import os
 
-from ...named import NamedTuple
+from ...named_tuple import NamedTuple
 from ...observe import log
 from ...remedy import RemedyError
+from ...store.authority import Store
 from ...store.rules import is_key
-from ...store.store import Store
 from ...system import disk, files, staging
 from ..opened import BackendError, Opened
 from . import swap

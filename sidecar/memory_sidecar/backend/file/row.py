@@ -52,7 +52,7 @@ def _describe(options: FileOptions, place: Place) -> "Description":
 
 
 def _check(options: FileOptions, place: Place) -> "Looked":
-    from ...store.store import Store
+    from ...store.authority import Store
     from ...system import disk, exchange
     from ..description import Finding, Looked, counted, fact
     from .notes import FileBackend

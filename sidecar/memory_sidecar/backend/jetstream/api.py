@@ -12,7 +12,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from ...named import NamedTuple
+from ...named_tuple import NamedTuple
 from .events import without_keys
 
 if TYPE_CHECKING:

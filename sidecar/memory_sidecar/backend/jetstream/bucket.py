@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from ...named import NamedTuple
+from ...named_tuple import NamedTuple
 from ..opened import BackendError
 from . import connect as nats_connect
 from . import context as nats_context

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from ...named import NamedTuple
+from ...named_tuple import NamedTuple
 from ...store.rules import is_key
 from ..opened import BackendError
 

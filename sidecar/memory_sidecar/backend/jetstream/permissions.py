@@ -6,7 +6,7 @@ Tried by running every command under exactly this set, and under it less each su
 import json
 from typing import Any
 
-from ...named import NamedTuple
+from ...named_tuple import NamedTuple
 from .context import NatsContext
 from .options import JetStreamOptions
 

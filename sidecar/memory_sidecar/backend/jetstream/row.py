@@ -25,8 +25,8 @@ def _open_many(options: JetStreamOptions, place: Place) -> Running:
     Raises:
         BackendError: it cannot be used, or the options name one prefix for all.
     """
+    from ...store.authority import Store
     from ...store.nowhere import Nowhere
-    from ...store.store import Store
 
     if options.prefix is not None:
         raise BackendError(

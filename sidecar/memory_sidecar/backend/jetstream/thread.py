@@ -11,9 +11,9 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from ...store.authority import Store
 from ...store.contract import Expected, Info, Item, Stored
 from ...store.errors import OutcomeUnknownError, UnavailableError
-from ...store.store import Store
 from ..opened import BackendError, Opened
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ import secrets
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
-from ...named import NamedTuple
+from ...named_tuple import NamedTuple
 from ...store.rules import MAX_ENTRIES, is_key
 from .api import ATTEMPT_SECONDS, Api, Message, NoAnswerError, RefusedError, StreamInfo
 from .consumer import consumer

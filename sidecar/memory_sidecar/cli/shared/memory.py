@@ -13,11 +13,11 @@ from ...assemble import Arguments, settle
 from ...backend.choose import backend_of, describe, open_backend
 from ...backend.description import Directory
 from ...exits import EX_CONFIG
+from ...store.authority import Store
 from ...store.contract import Entry, Item
 from ...store.errors import UnavailableError, UnreadableError
 from ...store.nowhere import Nowhere
 from ...store.scope import Scope
-from ...store.store import Store
 from .failure import Failure
 from .remedy import command, quoted
 from .whose import check_named

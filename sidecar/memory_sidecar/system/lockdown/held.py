@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from ...named import NamedTuple
+from ...named_tuple import NamedTuple
 
 __all__ = ["Held", "LockdownError", "Mode"]
 

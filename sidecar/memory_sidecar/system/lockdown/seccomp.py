@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from itertools import chain
 from typing import Final
 
-from ...named import NamedTuple
+from ...named_tuple import NamedTuple
 from .tables import CONDITIONAL, NEWEST, REFUSED, UNKNOWN, Machine, Numbers
 
 __all__ = ["Check", "conditions", "program"]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from memory_sidecar.application import application
+from memory_sidecar.launched_by import application
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import NamedTuple as Standard
 
 import pytest
 
-from memory_sidecar.named import NamedTuple as Ours
+from memory_sidecar.named_tuple import NamedTuple as Ours
 
 
 class Place(Ours):

@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from .named import NamedTuple
+from .named_tuple import NamedTuple
 
 __all__ = ["Application", "application"]
 
