@@ -293,7 +293,7 @@ def test_a_directory_that_is_not_there_is_named(tmp_path: Path) -> None:
     [
         ("lockdown._filter = lambda *_: 0", "binding, listening, accepting, io_uring, executing"),
         (
-            "lockdown.restrict = lambda *_: 0",
+            "lockdown.restrict = lambda *_, **__: 0",
             "writing outside the given directories, connecting to another port",
         ),
         ("lockdown.seccomp.conditions = lambda *_: {'socket': ()}", "UDP, UDP over IPv6, MPTCP"),
