@@ -568,17 +568,21 @@ os.fsync = loud
 def test_an_unforeseen_failure_is_an_error_without_details_and_the_session_lives(tmp_path: Path) -> None:
     code = f"""
 import os
-scandir = os.scandir
-def fails(place):
-    if os.path.exists({str(tmp_path / "explode")!r}):
-        raise RuntimeError("secret in /some/path")
-    return scandir(place)
-os.scandir = fails
+def spoiled(look):
+    def fails(place):
+        if os.path.exists({str(tmp_path / "explode")!r}):
+            raise RuntimeError("secret in /some/path")
+        return look(place)
+    return fails
+os.scandir, os.listdir = spoiled(os.scandir), spoiled(os.listdir)
 """
     with Sidecar(tmp_path / "state", env=patched(tmp_path, code)) as sidecar:
         sidecar.initialize()
         (tmp_path / "explode").touch()
-        listing = sidecar.tool("memory_list")
+        failed = sidecar.call("memory_list")  # a store's fault is told to the model, in words
+        assert failed["isError"] is True
+        assert "secret" not in str(failed)
+        listing = sidecar.message("memory-sidecar/run/list")  # any other one is the harness's to hear
         sidecar.send(listing)
         error = sidecar.answer(listing)["error"]
         assert error["code"] == -32603

@@ -15,7 +15,7 @@ STEPS: Final = [
     "assemble.settle",
     "assemble.backend_of",
     "assemble.default_journal_dir",
-    "assemble._make_journal_dir",
+    "assemble.make_journal_dir",
     "assemble._mode",
     "assemble.Catalog",
     "assemble.prepare_telemetry",
