@@ -208,7 +208,8 @@ def by_middleware(server: MCPServer[Any]) -> None:
 def by_outermost_middleware(server: MCPServer[Any]) -> None:
     async def answers(ctx: Any, call_next: Any) -> Any:
         if ctx.method == "tools/call":
-            return {"content": [{"type": "text", "text": run.call()}]}
+            # Nothing completes what is outermost: it says itself that the result is whole, as the modern protocol asks.
+            return {"content": [{"type": "text", "text": run.call()}], "resultType": "complete"}
         return await call_next(ctx)
 
     server._lowlevel_server.middleware.insert(0, answers)
