@@ -111,3 +111,7 @@ def test_at_a_terminal(place: Place) -> None:
     # Ctrl-C is for the prompt; the sidecar ends by its pipe, in order.
     states = {run.run: run.state for run in list_runs(str(place.runs), "bot")}
     assert states == {"monday": "suspended", "try": "suspended"}
+
+
+def test_an_empty_memory_is_said_to_be_empty(cli: Cli) -> None:
+    assert answers(cli("try", stdin="list\n").out)["list"][:1] == ["This memory is empty."]

@@ -234,6 +234,8 @@ def _call(table: _Table, tool: str, **arguments: Any) -> None:
         print(f"error: {visible(answer.text)}")
     elif "memories" in structured:
         notes = structured["memories"]
+        if not notes:
+            print("This memory is empty.")
         print_table(("KEY", "DESCRIPTION"), [(note["key"], note["description"]) for note in notes])
     elif structured.get("found"):
         print(f"{structured['key']}: {visible(structured['description'], lines=False)}\n")
