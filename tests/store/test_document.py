@@ -378,6 +378,30 @@ def test_a_header_of_another_program_is_kept_as_it_stands(
 
 @pytest.mark.usefixtures("either_loader")
 @pytest.mark.parametrize(
+    "lines",
+    [
+        "description: [a, b]\n",
+        "description: {a: b}\n",
+        "description:\n  - a\n  - b\n",
+        "description:\n  a: b\n",
+        "description: []\n",
+        "{description: [a]}\n",
+        "tags: [z]\ndescription: [a, b]\n",
+        "tags: &t [z]\ndescription: *t\n",
+        "description: A\ndescription: B\n",
+    ],
+)
+def test_a_description_that_is_no_text_is_shown_and_never_replaced(lines: str) -> None:
+    header = f"---\n{lines}---\n"
+    found = parse(f"{header}x".encode())
+    assert found == Entry("", "x", header)
+    assert other_lines(found.header) == lines
+    with pytest.raises(InvalidError, match="header lines of another program"):
+        serialize("words", "x", found.header)
+
+
+@pytest.mark.usefixtures("either_loader")
+@pytest.mark.parametrize(
     "header",
     [
         "---\ndescription: [not, text]\n---\n",

@@ -55,8 +55,8 @@ class Fields(NamedTuple):
 
     @property
     def others(self) -> str:
-        """The text without the description's entry."""
-        if self.entry is None or self.flow:
+        """The text without the description's entry, but with one that is no text: no `Entry.description` holds that."""
+        if self.entry is None or self.description is None or self.flow:
             return self.text
         before, after = self.text[: self.entry[0]], self.text[self.entry[1] :]
         if not before.rpartition("\n")[2].strip() and re.match(r"[ \t]*(?:\r?\n|\Z)", after):
@@ -254,7 +254,9 @@ class _Walk:
     def fields(self, description: str | None) -> Fields:
         room = len(self._text) if self._room is None else self._room
         entry = None if self._start is None else (self._start, self._end)
-        return Fields(self._text, description, entry, self._value, room, self._indent, self._flow)
+        # What is no text (an alias of a list, say) is its author's, and no text may take its place.
+        value = None if description is None else self._value
+        return Fields(self._text, description, entry, value, room, self._indent, self._flow)
 
 
 def _by_lines(text: str) -> Fields | None:
