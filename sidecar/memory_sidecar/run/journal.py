@@ -260,16 +260,17 @@ class Journal:
 
     def _create(self) -> int:
         """A new file: the run's first, or one in place of a file that was deleted under it."""
-        if self._descriptor is not None:
+        old = self._descriptor
+        if old is not None and files.has_name(old, self._path):
+            # Cut short where it has its name still: what is left of it would be taken for damage.
             with suppress(OSError):
-                # Cut short where it has its name still: what is left of it would be taken for damage.
-                if os.path.samestat(os.fstat(self._descriptor), os.lstat(self._path)):
-                    os.ftruncate(self._descriptor, 0)
+                os.ftruncate(old, 0)
             self.close()
             self._waiting.insert(0, self._snapshot())
+            old = None
         files.make_private_directory(self._directory)
         while True:
-            descriptor = _new_file(self._path)
+            descriptor = files.create_or_take_empty(self._path)
             try:
                 is_free = files.try_lock(descriptor, patience=_LOOK)
             except OSError:
@@ -287,6 +288,10 @@ class Journal:
             if status.st_nlink:
                 break
             files.close(descriptor)  # a person's command removed it, as one without a record: make it again
+        if old is not None:
+            # Only now: while no new file can be made, the old one may come back, as with a directory moved away.
+            files.close(old)
+            self._waiting.insert(0, self._snapshot())
         self._descriptor, self._length, self._seq, self._settled = descriptor, 0, 1, 0
         self._torn = self._name_flushed = False
         return descriptor
@@ -301,7 +306,7 @@ class Journal:
         """Remove the file, if it is still the one under its name, and let go of it."""
         if self._descriptor is not None:
             with suppress(OSError):
-                if os.path.samestat(os.fstat(self._descriptor), os.lstat(self._path)):
+                if files.has_name(self._descriptor, self._path):
                     os.unlink(self._path)
         self.close()
 
@@ -325,24 +330,6 @@ def _lost_directory(directory: str, problem: OSError) -> str | None:
     if problem.errno == errno.EACCES and files.is_permitted(directory):
         return "the journal directory was replaced while in use; restart the sidecar"
     return None
-
-
-def _new_file(path: str) -> int:
-    """The file that gets the run's name: a new one, or an empty one that has it already (of an attempt that got no
-    lock, or made by logrotate after it renamed the journal).
-
-    Raises:
-        OSError: another file has the name, with something in it that is not ours to overwrite.
-    """
-    try:
-        return files.create_exclusively(path, None)
-    except FileExistsError:
-        found = files.open_with_status(path, None, os.O_RDWR)
-        if found is None or found[1].st_size:
-            if found is not None:
-                files.close(found[0])
-            raise
-        return found[0]
 
 
 def _read(descriptor: int, length: int) -> bytes:

@@ -21,7 +21,9 @@ __all__ = [
     "at_home",
     "close",
     "create_exclusively",
+    "create_or_take_empty",
     "flush",
+    "has_name",
     "is_permitted",
     "locked",
     "make_private_directory",
@@ -177,6 +179,32 @@ def create_exclusively(name: str, directory: int | None, flags: int = os.O_RDWR)
         FileExistsError: the name is taken, by whatever it may be.
     """
     return os.open(name, flags | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=directory)
+
+
+def has_name(descriptor: int, path: str) -> bool:
+    """Whether the open file is what stands at `path`. False too where nobody may look."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.lstat(path))
+    except OSError:
+        return False
+
+
+def create_or_take_empty(path: str) -> int:
+    """The descriptor, for reading and writing, of a new file at `path`, or of an empty one that is there already (of
+    an attempt that got no lock, or made by logrotate after it renamed the file).
+
+    Raises:
+        OSError: another file has the name, with something in it that is not ours to overwrite.
+    """
+    try:
+        return create_exclusively(path, None)
+    except FileExistsError:
+        found = open_with_status(path, None, os.O_RDWR)
+        if found is None or found[1].st_size:
+            if found is not None:
+                close(found[0])
+            raise
+        return found[0]
 
 
 def read_up_to(descriptor: int, limit: int) -> bytes:
