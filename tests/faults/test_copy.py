@@ -29,7 +29,7 @@ from memory_sidecar.backend.file.store_id import FILE_NAME
 from memory_sidecar.cli import main
 from memory_sidecar.cli.notes import copying
 from memory_sidecar.store.contract import Entry
-from memory_sidecar.system import files, staging
+from memory_sidecar.system import exchange, files, staging
 
 from . import tracer
 
@@ -218,6 +218,7 @@ def test_control_a_copy_that_writes_in_place_is_caught(
         files.write_all(descriptor, data[1000:])
         os.close(descriptor)
 
+    monkeypatch.setattr(exchange, "exchange", lambda *_: False)  # else nothing is published over
     monkeypatch.setattr(staging, "publish_over", in_place)
     tried, wrong = spoil_everywhere(tmp_path, ("--overwrite",), "SIGKILL at each write")
     torn = [text for text in wrong if "differs holds" in text]

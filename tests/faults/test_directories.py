@@ -16,6 +16,8 @@ from tests.support.processes import drop_privileges
 from tests.support.sidecar import UNSAVED, RefusedError, Sidecar, guarded, launched, patched
 from tests.support.tally import Tally
 
+from memory_sidecar.backend.file.store_id import FILE_NAME
+
 from .places import BREAKAGES, Breakage, descriptors, mounted
 
 CALLS = {
@@ -203,8 +205,11 @@ def test_without_lockdown_a_directory_made_again_serves_at_once(tmp_path: Path) 
         assert sidecar.write("old", "old")["written"]
         assert sidecar.memory is not None
         assert sidecar.runs is not None
+        same_memory = (sidecar.memory / FILE_NAME).read_bytes()
         for place in (sidecar.memory, sidecar.runs):
             BREAKAGES["replaced"].spoil(place)
+        # A directory without the id of the old one would be another memory at the next start.
+        (sidecar.memory / FILE_NAME).write_bytes(same_memory)
         answer = sidecar.call("memory_write", CALLS["memory_write"])
         assert answer["structuredContent"]["written"]
         assert UNSAVED not in answer["_meta"]

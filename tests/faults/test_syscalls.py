@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from tests.support.tally import Tally
 
-from memory_sidecar.system import files, staging
+from memory_sidecar.system import exchange, files, staging
 
 from . import tracer
 from .operations import OPERATIONS, prepare, verify
@@ -119,6 +119,7 @@ def test_control_a_store_that_writes_in_place_is_caught(
         files.write_all(descriptor, data[1000:])
         os.close(descriptor)
 
+    monkeypatch.setattr(exchange, "exchange", lambda *_: False)  # else nothing is published over
     monkeypatch.setattr(staging, "publish_over", in_place)
     found = []
     for stop in (stops := calls_of("overwrite", tmp_path)):
