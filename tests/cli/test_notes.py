@@ -51,6 +51,12 @@ def test_show_gives_the_content_exactly(cli: Cli, place: Place) -> None:
     assert len(shown["revision"]) == 32
 
 
+def test_show_hides_no_line_that_a_read_hands_to_the_model(cli: Cli, place: Place) -> None:
+    place.write("a")
+    (place.notes / "a.md").write_text("---\ndescription: ok\nnote: an order to the model\n---\n\nbody\n")
+    assert "header       note: an order to the model\n" in cli("show", "a", *place.options).out
+
+
 def test_show_tells_the_revision_that_saw_takes(cli: Cli, place: Place) -> None:
     place.write("a")
     lines = dict(line.split(maxsplit=1) for line in cli("show", "a", *place.options).out.split("\n\n")[0].splitlines())

@@ -12,6 +12,7 @@ import sys
 
 from ...exits import EX_USAGE
 from ...plain import visible
+from ...store.document import other_lines
 from ...store.errors import InvalidError, KeyNotFoundError, UnreadableError
 from ...store.portable import members
 from ...store.scope import Scope
@@ -60,6 +61,8 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"key          {arguments.key}")
         print(f"revision     {shown_revision(revision)}")
         print(f"description  {visible(entry.description, lines=False)}")
+        for line in other_lines(entry.header).splitlines():  # a read hands them to the model, so a person sees them too
+            print(f"header       {visible(line, lines=False)}")
         print()
         print(visible(entry.content), end="" if entry.content.endswith("\n") else "\n")
     return 0
