@@ -1,6 +1,7 @@
 """`export`, `import` and `copy`: byte-exact, create-only, resumable, and every note accounted for."""
 
 import json
+import os
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -63,6 +64,23 @@ def test_export_replaces_no_file_unless_told(cli: Cli, place: Place, tmp_path: P
     assert json.loads(cli("export", "--to", file, "--overwrite", "--json", *place.options).out)["notes"] == 1
     assert len(decode(file.read_bytes()).notes) == 1
     assert "make it first: mkdir -p" in cli("export", "--to", tmp_path / "no" / "file", *place.options).err
+
+
+@pytest.mark.parametrize("kind", ["fifo", "link", "broken link"])
+def test_export_replaces_nothing_that_is_no_ordinary_file(cli: Cli, place: Place, tmp_path: Path, kind: str) -> None:
+    place.write("a")
+    target, file = tmp_path / "target", tmp_path / "odd"
+    if kind == "fifo":
+        os.mkfifo(file)
+    else:
+        file.symlink_to(target)
+    if kind == "link":
+        target.write_text("precious")
+    before = file.lstat()
+    done = cli("export", "--to", file, "--overwrite", *place.options)
+    assert (done.status, file.lstat()) == (1, before)
+    assert "is not an ordinary file; name another one" in done.err
+    assert not target.exists() or target.read_text() == "precious"
 
 
 def test_a_note_that_cannot_be_read_is_named_and_hides_no_other(cli: Cli, place: Place, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Files that hold exported notes: read whole and checked, and written whole. What is in them is `store.portable`'s."""
 
 import os
+import stat
 import sys
 
 from ...exits import EX_USAGE
@@ -59,6 +60,9 @@ def save(path: str, data: bytes, *, overwrite: bool) -> None:
     directory, name = os.path.split(os.path.abspath(path))
     if os.path.isdir(path):
         raise Failure(f"{path} is a directory", "name a file in it")
+    if os.path.lexists(path) and not stat.S_ISREG(os.lstat(path).st_mode):
+        # A device, a FIFO or a link (/dev/stdout is one) would be replaced by a file, not written to.
+        raise Failure(f"{path} is not an ordinary file", "name another one, or leave --to out and redirect stdout")
     try:
         with files.open_directory(directory) as opened_directory:
             with staging.staged(opened_directory, data) as stage:
