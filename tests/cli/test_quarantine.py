@@ -176,3 +176,28 @@ def test_what_cannot_be_read_whole_is_left_where_it_is(cli: Cli, place: Place) -
     assert cli("quarantine", "huge", *place.options).status == 1
     assert (place.notes / "huge.md").stat().st_size == 70_000
     assert kept(place) == []
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"---\ndescription: [a, b]\ntags: [z]\n---\nprecious\n",
+        b"---\ndescription: {a: b}\n---\nprecious",
+        b"---\ntags: &t [z]\ndescription: *t\n---\nprecious",
+        b"---\ndescription: A\ndescription: B\n---\nprecious",
+        b"---\ndescription: " + b"x" * 501 + b"\n---\n\nprecious",
+        b"x" * 69_000,
+    ],
+    ids=["list", "mapping", "alias", "twice", "long description", "long content"],
+)
+def test_a_note_that_could_not_be_put_back_is_kept_byte_for_byte(cli: Cli, place: Place, raw: bytes) -> None:
+    place.write("fine")
+    (place.notes / "k.md").write_bytes(raw)
+    done = cli("quarantine", "k", *place.options)
+    assert (done.status, done.err) == (0, "")
+    assert not (place.notes / "k.md").exists()
+    (listed,) = json.loads(cli("quarantine", "--list", "--json", *place.options).out)["quarantined"]
+    assert (listed["key"], listed["description"] == "(unreadable)") == ("k", False)
+    assert cli("quarantine", "--restore", "k", *place.options).out == "k is back in the memory\n"
+    assert (place.notes / "k.md").read_bytes() == raw
+    assert kept(place) == []

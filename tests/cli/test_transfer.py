@@ -135,8 +135,6 @@ GOOD = encode({}, [Note("a", Entry("About a", "x")), Note("b", Entry("About b", 
         (b'{"key": "a", "description": "x"}\n', "line 1: a note has key, description and content"),
         (b'{"key": "a", "description": "x", "content": "y"}\n' * 2, "line 2: its key stands on an earlier line"),
         (b'{"key": "a/b", "description": "x", "content": "y"}\n', "line 1: This key is not legal"),
-        (b'{"key": "a", "description": "x", "content": "\\ud800"}\n', "line 1: The content holds a broken character"),
-        (b'{"key": "a", "description": "' + b"x" * 501 + b'", "content": ""}\n', "line 1: The description has 501"),
         (b"[" * 100_000, "line 1: it is not JSON"),
         (b"\xff\xfe", "line 1: it is not JSON"),
     ],
@@ -295,5 +293,36 @@ def test_header_lines_of_other_programs_go_everywhere_with_their_note(
 def test_a_header_that_cannot_be_kept_is_refused_by_name(cli: Cli, place: Place) -> None:
     note = {"key": "a", "description": "x", "content": "y", "header": "no header"}
     done = cli("import", "-", *place.options, stdin=json.dumps(note) + "\n")
-    assert done.status != 0
-    assert "line 1: This memory has header lines of another program that cannot be kept" in done.err
+    assert done.status == 1
+    assert "refused: a: This memory has header lines of another program that cannot be kept" in done.out
+
+
+@pytest.mark.parametrize(
+    ("note", "says"),
+    [
+        ({"header": "---\ndescription: [a, b]\n---\n", "description": ""}, "This memory has header lines"),
+        ({"header": "---\ntags: [z]\ndescription: {a: b}\n---\n", "description": ""}, "This memory has header lines"),
+        ({"header": "\ud800"}, "This memory has header lines"),
+        ({"content": "\ud800"}, "The content holds a broken character"),
+        ({"content": "x" * 65537}, "The content has 65537 bytes"),
+        ({"description": "x" * 501}, "The description has 501"),
+    ],
+)
+def test_a_note_that_no_memory_takes_hides_no_other(cli: Cli, place: Place, note: dict[str, str], says: str) -> None:
+    notes = [{"key": key, "description": "About it", "content": "x"} for key in ("a", "bad", "c")]
+    notes[1] |= note
+    done = cli("import", "-", *place.options, stdin="".join(json.dumps(one) + "\n" for one in notes))
+    assert done.status == 1
+    assert done.out.startswith(f"2 created, 1 refused\nrefused: bad: {says}")
+    assert set(documents(place)) == {"a.md", "c.md"}
+
+
+def test_an_export_is_imported_but_for_what_cannot_be_kept(
+    cli: Cli, place: Place, other: Place, tmp_path: Path
+) -> None:
+    place.write("a", "z")
+    (place.notes / "k.md").write_bytes(b"---\ndescription: [a, b]\ntags: [z]\n---\nprecious\n")
+    assert cli("export", "--to", tmp_path / "f", *place.options).status == 0
+    done = cli("import", tmp_path / "f", *other.options)
+    assert (done.status, done.out.splitlines()[0]) == (1, "2 created, 1 refused")
+    assert "refused: k: " in done.out

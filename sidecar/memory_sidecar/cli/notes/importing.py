@@ -1,8 +1,10 @@
 """Read notes from a file that memory-sidecar export wrote, or from JSON lines of notes alone.
 
-The whole file is checked before the first note is stored: a file that is damaged, cut short or holds an illegal note
-changes nothing. A key that holds another note is reported and left as it is, unless --overwrite is given; a note that
-is there already, the same, is skipped. So after an interruption the same command goes on.
+The whole file is checked before the first note is stored: a file that is damaged, cut short or holds an illegal key
+changes nothing. A note that no memory takes (its description is too long, say, or its header is one that cannot be
+kept) is refused by name, and the others are stored. A key that holds another note is reported and left as it is, unless
+--overwrite is given; a note that is there already, the same, is skipped. So after an interruption the same command goes
+on.
 
 Exit statuses: 0 every note of the file is stored; 1 the file cannot be used, or some notes collided or were refused;
 64 wrong usage; 78 the configuration or the memory cannot be used.

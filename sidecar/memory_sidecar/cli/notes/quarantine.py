@@ -5,8 +5,9 @@
   memory-sidecar quarantine --restore KEY  put it back, and empty its place in quarantine
 
 The copy is on disk before the note is removed, and only the very revision that was copied is removed. It is an export
-file: memory-sidecar import reads it too. A value that is no readable note (not UTF-8, say) is kept byte for byte in a
-file of the same format without notes, and put back as it was. The directory is quarantine under --store-dir, else in
+file: memory-sidecar import reads it too. A value that is no readable note (not UTF-8, say), or a note that import
+would refuse (its header is one that cannot be kept, say), is kept byte for byte in a file of the same format without
+notes, and put back as it was. The directory is quarantine under --store-dir, else in
 the user's state directory; no model can reach it.
 
 The answer names the runs that met the note, and those that were shown all descriptions in the index or by memory_list,
@@ -30,7 +31,7 @@ from ...run.ledger import Answer, Sought, saw
 from ...run.records import timestamp
 from ...store.contract import ABSENT, ANYTHING, Entry, Stored
 from ...store.document import UNREADABLE
-from ...store.errors import ConflictError, InvalidError, KeyNotFoundError, UnreadableError
+from ...store.errors import ConflictError, InvalidError, KeyNotFoundError, StoreError, UnreadableError
 from ...store.portable import Note, encode
 from ...store.rules import MAX_READ_BYTES, is_key
 from ...store.scope import Scope
@@ -43,7 +44,7 @@ from ..shared.places import PLACES, add_options, place, places
 from ..shared.remedy import command
 from ..shared.report import add_json, moment, on_terminal, print_json, print_table, shown_revision
 from ..shared.sights import as_json, print_answer
-from ..shared.transfer import Result, put
+from ..shared.transfer import Result, check, put
 
 __all__ = ["configure", "run"]
 
@@ -69,7 +70,7 @@ class _Kept(NamedTuple):
 
     @property
     def document(self) -> bytes | None:
-        """The bytes of what was no readable note; None of a note."""
+        """The bytes of what is no note that could be put back as one; None of a note."""
         raw = self.about.get("document")
         return None if raw is None else b64decode(str(raw))
 
@@ -146,14 +147,17 @@ def _move(memory: Memory, key: str, reason: str, directory: str) -> tuple[str, E
         scope = Scope()
         try:
             entry = memory.read(key, scope)
+            revision, document = scope.revision(key) or "", None
+            if not _can_return(key, entry):
+                stored = _bytes_of(memory, key)
+                if stored.revision != revision:
+                    continue  # changed since it was read
+                document = stored.document
         except InvalidError as error:
             raise Failure(str(error), status=EX_USAGE) from error
         except UnreadableError as error:
             stored = _bytes_of(memory, key, error)
-            entry, revision = Entry(UNREADABLE, ""), stored.revision
-            document: bytes | None = stored.document
-        else:
-            revision, document = scope.revision(key) or "", None
+            entry, revision, document = Entry(UNREADABLE, ""), stored.revision, stored.document
         path = _keep(memory, Note(key, entry), revision, reason, directory, document)
         try:
             if _remove(memory, key, revision, raw=document is not None):
@@ -165,23 +169,34 @@ def _move(memory: Memory, key: str, reason: str, directory: str) -> tuple[str, E
     raise Failure(f"runs keep changing {key}", "end them, or try again")
 
 
-def _bytes_of(memory: Memory, key: str, error: UnreadableError) -> Stored:
-    """What is stored under a key that holds no readable note.
+def _can_return(key: str, entry: Entry) -> bool:
+    try:
+        check(key, entry)
+    except StoreError:
+        return False
+    return True
+
+
+def _bytes_of(memory: Memory, key: str, error: UnreadableError | None = None) -> Stored:
+    """What is stored under a key, byte for byte. `error`: why it is no readable note, if it is none.
 
     Raises:
+        KeyNotFoundError: it is gone by now.
         Failure: it cannot be read at all, or not whole.
     """
     try:
         stored = memory.ask(lambda: memory.store.backend.get(key))
     except UnreadableError as unreadable_error:
         raise Failure(*unreadable(memory, key, unreadable_error)) from unreadable_error
-    if stored is None or len(stored.document) > MAX_READ_BYTES:
+    if stored is None:
+        raise KeyNotFoundError
+    if error is not None and len(stored.document) > MAX_READ_BYTES:
         raise Failure(*unreadable(memory, key, error)) from error
     return stored
 
 
 def _keep(memory: Memory, note: Note, revision: str, reason: str, directory: str, document: bytes | None = None) -> str:
-    """Write the copy and return its path; it is on disk then. `document`: the bytes of what is no readable note."""
+    """Write the copy and return its path; it is on disk then. `document`: the bytes to keep in the note's stead."""
     time = timestamp()
     about = {
         "quarantined": time,
@@ -191,7 +206,7 @@ def _keep(memory: Memory, note: Note, revision: str, reason: str, directory: str
         "location": memory.store.info().location,
     }
     if document is not None:
-        about |= {"key": note.key, "document": b64encode(document).decode()}
+        about |= {"key": note.key, "description": note.entry.description, "document": b64encode(document).decode()}
     header = {"created": time, "identity": memory.identity, "backend": memory.backend, "quarantine": about}
     compact = "".join(char for char in time if char not in "-:.")
     path = os.path.join(directory, f"{compact}-{note.key}{_SUFFIX}")
@@ -211,7 +226,7 @@ def _keep(memory: Memory, note: Note, revision: str, reason: str, directory: str
 
 
 def _remove(memory: Memory, key: str, revision: str, *, raw: bool = False) -> bool:
-    """Whether that very revision was removed. `raw`: it is no readable note, which the store itself would not touch."""
+    """Whether that very revision was removed. `raw`: perhaps no readable note, which the store would not touch."""
     if raw:
         try:
             return memory.ask(lambda: memory.store.backend.remove(key, revision)) is not None
@@ -328,5 +343,6 @@ def _read(directory: str) -> tuple[Sequence[_Kept], Sequence[str]]:
             kept += [_Kept(path, found.header, note) for note in found.notes]
             about = found.header.get("quarantine")
             if isinstance(about, dict) and "document" in about and is_key(str(about.get("key"))):
-                kept.append(_Kept(path, found.header, Note(str(about["key"]), Entry(UNREADABLE, ""))))
+                entry = Entry(str(about.get("description", UNREADABLE)), "")
+                kept.append(_Kept(path, found.header, Note(str(about["key"]), entry)))
     return kept, problems

@@ -5,23 +5,24 @@ import stat
 import sys
 
 from ...exits import EX_USAGE
-from ...store.document import serialize
 from ...store.errors import InvalidError
-from ...store.portable import Note, Portable, PortableError, decode
-from ...store.rules import validate_write
+from ...store.portable import Portable, PortableError, decode
+from ...store.rules import validate_key
 from ...system import files, staging
 from .failure import Failure
 from .remedy import quoted
-from .transfer import form
 
 __all__ = ["load", "save"]
 
 
 def load(path: str) -> Portable:
-    """The notes in the file at `path`, all of them legal.
+    """The notes in the file at `path`, all of legal keys.
+
+    A note may still be one that no memory takes, as a note that another program stored may be: `transfer.put` refuses
+    it by name, and it hides no other.
 
     Raises:
-        Failure: it cannot be read, is not a whole export, or holds an illegal note.
+        Failure: it cannot be read, is not a whole export, or holds an illegal key.
     """
     try:
         if path == "-":
@@ -38,16 +39,11 @@ def load(path: str) -> Portable:
     except PortableError as error:
         raise Failure(f"{path}: {error}") from error
     for number, note in enumerate(found.notes, 2 if found.header else 1):
-        _check(path, number, note)
+        try:
+            validate_key(note.key)
+        except InvalidError as error:
+            raise Failure(f"{path}: line {number}: {error}") from error
     return found
-
-
-def _check(path: str, number: int, note: Note) -> None:
-    try:
-        line = validate_write(note.key, form(note.entry).description, note.entry.content)
-        serialize(line, note.entry.content, note.entry.header)
-    except InvalidError as error:
-        raise Failure(f"{path}: line {number}: {error}") from error
 
 
 def save(path: str, data: bytes, *, overwrite: bool) -> None:

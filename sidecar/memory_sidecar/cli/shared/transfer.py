@@ -30,7 +30,7 @@ from .failure import complain, in_steps, stopped_status, told
 from .memory import Memory
 from .report import print_json
 
-__all__ = ["NO_DESCRIPTION", "Report", "Result", "form", "print_report", "put", "reader", "transfer"]
+__all__ = ["NO_DESCRIPTION", "Report", "Result", "check", "form", "print_report", "put", "reader", "transfer"]
 
 NO_DESCRIPTION: Final = "(no description)"
 
@@ -71,6 +71,18 @@ def form(entry: Entry) -> Entry:
         return parse(serialize(line, entry.content, entry.header))
     except (StoreError, UnicodeEncodeError):
         return entry._replace(description=line)  # refused by name when it is put
+
+
+def check(key: str, entry: Entry) -> Entry:
+    """The entry as `put` stores it.
+
+    Raises:
+        StoreError: no memory takes it: it breaks a rule, or its header cannot be kept.
+    """
+    entry = form(entry)
+    validate_write(key, entry.description, entry.content)
+    serialize(*entry)
+    return entry
 
 
 def transfer(
@@ -143,10 +155,8 @@ def put(memory: Memory, key: str, entry: Entry, *, overwrite: bool, dry_run: boo
     Raises:
         UnavailableError: the store is out of reach. Nothing was stored.
     """
-    entry = form(entry)
     try:
-        validate_write(key, entry.description, entry.content)
-        serialize(*entry)
+        entry = check(key, entry)
         for _ in range(_ATTEMPTS):
             with suppress(KeyExistsError, StaleError):  # a run was faster: look again
                 return _put(memory, key, entry, overwrite=overwrite, dry_run=dry_run)
