@@ -255,7 +255,13 @@ FAULTS = {
 }
 
 
-@pytest.mark.parametrize("mode", sorted(FAULTS))
+# Under load the processes of the case before it are now and then still there when this one looks.
+ALONE = {"kills_its_keeper"}
+
+
+@pytest.mark.parametrize(
+    "mode", [pytest.param(mode, marks=pytest.mark.long) if mode in ALONE else mode for mode in sorted(FAULTS)]
+)
 def test_a_command_that_breaks_the_rules(mode: str) -> None:
     bounds, reason = FAULTS[mode]
     report = timed(Target("mcp", command(BREAKS, mode)), bounds, at_most=20)
