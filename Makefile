@@ -76,8 +76,9 @@ format: $(VENV)/.dev ## format the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-schema: $(VENV)/.dev ## write the journal's JSON Schema anew, from the table of record kinds
+schema: $(VENV)/.dev ## write the JSON Schemas of journals and configurations anew, from what the program reads them with
 	$(BIN)/python -m memory_sidecar.run.schema > sidecar/memory_sidecar/run/journal.schema.json
+	$(BIN)/memory-sidecar schema > docs/configuration.schema.json
 
 lock: $(VENV)/.dev ## renew the locked versions (needs uv: pip install uv)
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate \

@@ -5,11 +5,12 @@ misspelling of ours: a setting that silently does nothing is worse than an error
 """
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 from .named_tuple import NamedTuple
-from .options import OptionsError, decode_options, shown_key
+from .options import OptionsError, decode_options, shown_key, whole
 from .remedy import RemedyError
+from .store.rules import KEY, MAX_KEY
 from .system import files
 
 __all__ = ["Config", "ConfigError", "MemoryConfig", "load", "parse"]
@@ -26,17 +27,24 @@ class MemoryConfig(NamedTuple):
     """`harness.memory`. `backend` is None when the file names none, which leaves the choice to the caller."""
 
     enabled: bool = False
+    """Whether agents have a memory. In a file, memory is opt-in."""
     backend: str | None = None
+    """What keeps the notes."""
     read_only: bool = False
+    """Agents may list and read notes; the tools that change them do not exist."""
     no_index: bool = False
+    """Do not list what is stored in the system text. The model calls `memory_list` when it wants the list."""
     options: Mapping[str, Any] | None = None
+    """Options of the backend."""
 
 
 class Config(NamedTuple):
     """What this product reads of a configuration. Anything else in the file belongs to the harness."""
 
-    identity: str | None = None
-    nats_context: str | None = None
+    identity: Annotated[str | None, {"pattern": whole(KEY), "maxLength": MAX_KEY}] = None
+    """The agent's name; memories are kept under it."""
+    nats_context: Annotated[str | None, {"minLength": 1}] = None
+    """The NATS context to connect with, as `nats context ls` shows it; for notes in a bucket."""
     memory: MemoryConfig = MemoryConfig()
 
 

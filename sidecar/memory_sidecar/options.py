@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from .remedy import RemedyError
 
-__all__ = ["OptionsError", "decode_options", "shown_key", "suggestion"]
+__all__ = ["OptionsError", "decode_options", "shown_key", "suggestion", "whole"]
 
 T = TypeVar("T", bound=NamedTuple)
 
@@ -30,7 +30,8 @@ def decode_options(into: type[T], values: object, where: str) -> T:
     "" is the top).
 
     `values` may be None, which stands for an empty mapping. Fields are `str`, `bool`, `int` or
-    `Mapping`, each possibly `| None`; a field without a default must be given.
+    `Mapping`, each possibly `| None`; a field without a default must be given. What a field is annotated with beside
+    its type (JSON Schema's words for a rule that its user checks later) is for the published schema alone.
 
     Raises:
         OptionsError: `values` is no mapping, or a key is unknown, missing or of the wrong type.
@@ -54,6 +55,12 @@ def decode_options(into: type[T], values: object, where: str) -> T:
             raise OptionsError(f"{_at(where, name)} is missing", "add it")
     decoded: T = into._make(values.get(name, into._field_defaults.get(name)) for name in fields)
     return decoded
+
+
+def whole(pattern: str) -> str:
+    """A regular expression of Python as JSON Schema has it for a full match."""
+    # `$` of many libraries also matches before a line break at the end.
+    return f"^(?:{pattern})(?!\\n)$"
 
 
 def shown_key(key: object) -> str:

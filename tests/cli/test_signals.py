@@ -133,8 +133,8 @@ def test_every_command_says_that_it_was_stopped(
 def test_the_list_of_commands_above_is_whole() -> None:
     above = {"list", "show", "export", "import", "copy", "quarantine", "doctor", "info", "runs"}
     below = {"try", "audit"}
-    # serve ends in order and says nothing; completion and permissions have nothing to wait for.
-    assert set(COMMANDS) - above - below == {"serve", "completion", "permissions"}
+    # serve ends in order and says nothing; completion, permissions and schema have nothing to wait for.
+    assert set(COMMANDS) - above - below == {"serve", "completion", "permissions", "schema"}
 
 
 PUT = "memory_sidecar.cli.shared.transfer:put"

@@ -21,6 +21,7 @@ __all__ = [
     "open_backend",
     "open_many",
     "row_of",
+    "rows",
     "warnings",
 ]
 
@@ -83,6 +84,11 @@ def backend_of(config: Config, *, serving: bool = False) -> str:
             "name that one, or leave backend out",
         )
     return name
+
+
+def rows() -> list[Row]:
+    """Every backend; first the one that a configuration means which names none."""
+    return sorted((make() for make in _ROWS.values()), key=lambda row: row.name != backend_of(Config()))
 
 
 def row_of(config: Config) -> Row:

@@ -38,6 +38,7 @@ COMMANDS: Final = {
     "permissions": Command(
         "review.permissions", "print the least permissions that a broker must give for a configuration"
     ),
+    "schema": Command("review.schema", "print the JSON Schema of a configuration, for editors and other checkers"),
     "try": Command("trying", "be the harness yourself: list, read and write by hand, and watch refusals"),
     "list": Command("notes.listing", "list the notes of a memory"),
     "show": Command("notes.show", "show one note"),

@@ -10,6 +10,7 @@ from ..plain import shows
 from .errors import InvalidError, StoreFullError
 
 __all__ = [
+    "KEY",
     "MAX_CONTENT_BYTES",
     "MAX_DESCRIPTION",
     "MAX_ENTRIES",
@@ -50,7 +51,8 @@ read whole by every later one, so it only ever grows."""
 
 # Legal NATS KV key characters that are also safe in a filename. The slash is left out so that a key maps
 # to one flat filename; a dot stands only between two others, so never outside and never beside another.
-_KEY: Final = re.compile(r"[A-Za-z0-9_=-]+(?:\.[A-Za-z0-9_=-]+)*")
+KEY: Final = r"[A-Za-z0-9_=-]+(?:\.[A-Za-z0-9_=-]+)*"
+_KEY: Final = re.compile(KEY)
 
 # Compiled when first used, by `re` and its cache: only a write needs them, and they would be a fiftieth of a launch.
 # Line breaks and controls would break a one-line header; noncharacters are not for interchange (Unicode

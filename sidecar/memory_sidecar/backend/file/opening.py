@@ -2,6 +2,7 @@
 
 import errno
 import os
+from typing import Annotated
 
 from ...named_tuple import NamedTuple
 from ...observe import log
@@ -20,7 +21,7 @@ __all__ = ["FileOptions", "accept_disk", "open_file", "refuse_disk", "resolve_di
 class FileOptions(NamedTuple):
     """`harness.memory.options` of the file backend."""
 
-    directory: str | None = None
+    directory: Annotated[str | None, {"pattern": r"^(?!~[^/])[^\u0000]+$"}] = None
     """Where notes are kept; `memory/<identity>` if omitted. A leading `~` is this user's home directory."""
     require_read_before_update: bool = False
     """Refuse an overwrite of what this run has not read, or what has changed since."""

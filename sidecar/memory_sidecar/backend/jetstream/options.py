@@ -5,23 +5,24 @@ A stored name is prefix, dot, key.
 
 import re
 from collections.abc import Iterable
-from typing import Final
+from typing import Annotated, Final
 
 from ...named_tuple import NamedTuple
-from ...store.rules import is_key
+from ...options import whole
+from ...store.rules import KEY, MAX_KEY, is_key
 from ..opened import BackendError
 
 __all__ = ["JetStreamOptions", "nesting", "resolve_prefix"]
 
-_BUCKET: Final = re.compile(r"[A-Za-z0-9_-]{1,200}")
+_BUCKET: Final = r"[A-Za-z0-9_-]{1,200}"
 
 
 class JetStreamOptions(NamedTuple):
     """`harness.memory.options` of the JetStream backend."""
 
-    bucket: str
+    bucket: Annotated[str, {"pattern": whole(_BUCKET)}]
     """The KV bucket, which must exist."""
-    prefix: str | None = None
+    prefix: Annotated[str | None, {"pattern": whole(f"{KEY}|"), "maxLength": MAX_KEY}] = None
     """Before every key, with a dot between: the identity if omitted; "" for none."""
     no_require_read_before_update: bool = False
     """Allow overwriting what this run has not read."""
@@ -33,7 +34,7 @@ def resolve_prefix(options: JetStreamOptions, identity: str) -> str:
     Raises:
         BackendError: the bucket, the prefix or the identity that stands in for it is not legal.
     """
-    if _BUCKET.fullmatch(options.bucket) is None:
+    if re.fullmatch(_BUCKET, options.bucket) is None:
         raise BackendError(
             f"harness.memory.options.bucket {options.bucket!r:.80} is not the name of a KV bucket; "
             "use letters, digits, _ and -"
