@@ -8,9 +8,8 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Final
 
 from .named_tuple import NamedTuple
-from .options import OptionsError, decode_options, shown_key, whole
+from .options import OptionsError, decode_options, shown_key
 from .remedy import RemedyError
-from .store.rules import KEY, MAX_KEY
 from .system import files
 
 __all__ = ["Config", "ConfigError", "MemoryConfig", "load", "parse"]
@@ -41,7 +40,7 @@ class MemoryConfig(NamedTuple):
 class Config(NamedTuple):
     """What this product reads of a configuration. Anything else in the file belongs to the harness."""
 
-    identity: Annotated[str | None, {"pattern": whole(KEY), "maxLength": MAX_KEY}] = None
+    identity: Annotated[str | None, {"minLength": 1}] = None
     """The agent's name; memories are kept under it."""
     nats_context: Annotated[str | None, {"minLength": 1}] = None
     """The NATS context to connect with, as `nats context ls` shows it; for notes in a bucket."""

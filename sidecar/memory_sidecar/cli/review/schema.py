@@ -25,6 +25,8 @@ from typing import Any, Final
 from ...backend.choose import rows
 from ...backend.row import Row
 from ...config import Config, MemoryConfig
+from ...options import whole
+from ...store.rules import KEY, MAX_KEY
 from ..shared.report import print_json
 
 __all__ = ["configure", "run", "schema"]
@@ -49,6 +51,8 @@ def schema() -> dict[str, Any]:
     memory["properties"]["backend"] |= {"enum": [*(row.name for row in backends), None], "default": backends[0].name}
     top = _fields(Config)
     del top["memory"]
+    # Judged where it becomes a directory or a prefix.
+    top["identity"] |= {"pattern": whole(KEY), "maxLength": MAX_KEY}
     harness = {
         "type": ["object", "null"],
         "description": "The harness's own; of it `memory` is read.",
