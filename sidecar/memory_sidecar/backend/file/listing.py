@@ -3,6 +3,7 @@
 import errno
 import os
 import time
+from collections.abc import Container
 from typing import Final
 
 from ...store.contract import Item
@@ -11,7 +12,6 @@ from ...store.errors import UnreadableError
 from ...store.rules import MAX_ENTRIES, MAX_READ_BYTES, check_capacity, is_key
 from ...system import files
 from .entry import SUFFIX
-from .refusals import closed
 
 __all__ = ["Listing", "check_room"]
 
@@ -24,45 +24,44 @@ _SETTLED_COARSE_NS: Final = 2_100_000_000
 
 
 class Listing:
-    """The descriptions that were seen, each kept for as long as its file is surely unchanged."""
+    """The lines that were made, each kept for as long as its file is surely unchanged."""
 
     def __init__(self) -> None:
-        self._seen: dict[str, tuple[_Stamp, str]] = {}
+        self._kept: dict[str, tuple[_Stamp, Item]] = {}
 
     def items(self, directory: int) -> list[Item]:
         """Every note of the open directory, sorted by key."""
         # Built anew each time, so that deleted notes leave it; swapped whole, so that threads may race.
-        seen: dict[str, tuple[_Stamp, str]] = {}
+        known, kept = self._kept, dict[str, tuple[_Stamp, Item]]()
         items = []
         now = time.time_ns()
-        for name in names(directory):
-            try:
-                description = self._description(directory, name, now, seen)
-            except UnreadableError:
-                description = UNREADABLE
-            except OSError as error:
-                if error.errno != errno.EIO:
-                    raise
-                description = UNREADABLE  # a bad block under one note must not hide the others
-            if description is not None:
-                items.append(Item(name.removesuffix(SUFFIX), description))
-        self._seen = seen
+        for name in names(directory, known):
+            line = known.get(name)
+            # The common case of a warm listing: nothing is called but the one system call.
+            if line is not None:
+                try:
+                    status = os.stat(name, dir_fd=directory, follow_symlinks=False)
+                except FileNotFoundError:
+                    continue
+                if line[0] == (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns):
+                    kept[name] = line
+                    items.append(line[1])
+                    continue
+            looked = _look(directory, name)
+            if looked is not None:
+                description, seen = looked
+                item = Item(name.removesuffix(SUFFIX), description)
+                items.append(item)
+                if seen is not None and _is_settled(seen, now):
+                    kept[name] = (_stamp(seen), item)
+        self._kept = kept
         return sorted(items)
 
-    def _description(self, directory: int, name: str, now: int, seen: dict[str, tuple["_Stamp", str]]) -> str | None:
-        known = self._seen.get(name)
-        if known is not None:
-            try:
-                status = os.stat(name, dir_fd=directory, follow_symlinks=False)
-            except FileNotFoundError:
-                return None
-            if known[0] == _stamp(status):
-                seen[name] = known
-                return known[1]
-        try:
-            opened = files.open_with_status(name, directory)
-        except PermissionError as error:
-            raise closed() from error
+
+def _look(directory: int, name: str) -> tuple[str, os.stat_result | None] | None:
+    """The description of one note, and its status where that may be kept; None if there is no such note (any more)."""
+    try:
+        opened = files.open_with_status(name, directory)
         if opened is None:
             return None
         descriptor, status = opened
@@ -74,9 +73,13 @@ class Listing:
                 description = parse_description(whole, len(whole)) or ""
         finally:
             files.close(descriptor)
-        if _is_settled(status, now):
-            seen[name] = (_stamp(status), description)
-        return description
+    except (PermissionError, UnreadableError):
+        return UNREADABLE, None
+    except OSError as error:
+        if error.errno != errno.EIO:
+            raise
+        return UNREADABLE, None  # a bad block under one note must not hide the others
+    return description, status
 
 
 _Stamp = tuple[int, int, int, int]
@@ -93,14 +96,16 @@ def _stamp(status: os.stat_result) -> _Stamp:
     return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
-def names(directory: int) -> list[str]:
-    """The file names of all entries. Links, FIFOs, directories and illegal names are not entries."""
+def names(directory: int, known: Container[str] = ()) -> list[str]:
+    """The file names of all entries. Links, FIFOs, directories and illegal names are not entries.
+
+    `known` are names that were entries, so surely legal ones.
+    """
     with os.scandir(directory) as entries:
         return [
             entry.name
             for entry in entries
-            if entry.name.endswith(SUFFIX)
-            and is_key(entry.name.removesuffix(SUFFIX))
+            if (entry.name in known or (entry.name.endswith(SUFFIX) and is_key(entry.name.removesuffix(SUFFIX))))
             and entry.is_file(follow_symlinks=False)
         ]
 
