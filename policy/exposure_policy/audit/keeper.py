@@ -5,8 +5,9 @@
 It is the "subreaper" of what it starts (Linux, `prctl(2)`): a descendant that leaves its session, its process group and
 its parents becomes a child of this process, and of no other, so none can hide. When the other end of the descriptor
 LIFELINE is closed, on purpose or because the audit died, every descendant is killed. It ends when none is left.
-ENVIRONMENT is the command's, as a JSON object. Exit status 0, or 1 if a descendant outlived its end; a command
-that cannot be started is told on stderr. Elsewhere than on Linux only the command's session is ended.
+The command's parent is a second such process, in between: a command that kills its parent frees nothing, since what is
+left then is the first one's. ENVIRONMENT is the command's, as a JSON object. Exit status 0, or 1 if a descendant outlived
+its end; a command that cannot be started is told on stderr. Elsewhere than on Linux only the command's session is ended.
 
 Nothing of this package is imported here: it starts in the time of a bare interpreter.
 """
@@ -23,33 +24,59 @@ from contextlib import suppress
 __all__ = ["main"]
 
 _PR_SET_CHILD_SUBREAPER = 36
-_SECONDS = 2.0
+# A killed process is gone as soon as it is given a processor, which on a busy machine takes a while.
+_SECONDS = 10.0
 _POLL_SECONDS = 0.005
 
 
 def main() -> int:
     """Run the command that the arguments tell, until nothing of it is left."""
     lifeline, environment, command = int(sys.argv[1]), json.loads(sys.argv[2]), sys.argv[3:]
-    if sys.platform.startswith("linux"):
-        import ctypes
-
-        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    os.set_inheritable(lifeline, False)
+    _keep_descendants()
     told, tell = os.pipe()
     os.set_blocking(tell, False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.set_wakeup_fd(tell, warn_on_full_buffer=False)
     child = os.fork()
     if child == 0:
+        if sys.platform.startswith("linux"):
+            _stand_between(command, environment)
         _become(command, environment)
-    nothing = os.open(os.devnull, os.O_RDWR)
-    for descriptor in (0, 1, 2):  # they are the command's; held here, their end would never be seen
-        os.dup2(nothing, descriptor)
+    _let_go_of_streams()
     while _reap():
         ready, _, _ = select.select([lifeline, told], [], [])
         if lifeline in ready:
             return _end(child)
         os.read(told, 4096)
     return 0
+
+
+def _keep_descendants() -> None:
+    if sys.platform.startswith("linux"):
+        import ctypes
+
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def _stand_between(command: list[str], environment: dict[str, str]) -> None:
+    """Be the command's parent, and keep its descendants, until none is left. Returns in the child, which is the command."""
+    _keep_descendants()  # a child does not inherit it
+    signal.set_wakeup_fd(-1)
+    if os.fork() == 0:
+        return
+    _let_go_of_streams()
+    with suppress(ChildProcessError):
+        while True:
+            os.wait()
+    os._exit(0)
+
+
+def _let_go_of_streams() -> None:
+    """The first three are the command's: held here, their end would never be seen."""
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for descriptor in (0, 1, 2):
+        os.dup2(nothing, descriptor)
 
 
 def _become(command: list[str], environment: dict[str, str]) -> None:

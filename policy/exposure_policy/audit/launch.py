@@ -31,8 +31,14 @@ __all__ = ["TransportError", "launched"]
 _MARK: Final = "MEMORY_SIDECAR_AUDIT_CHILD"
 # A server that got its end of input may say goodbye; one that doesn't is killed.
 _GRACE_SECONDS: Final = 0.5
-_KILL_SECONDS: Final = 2.0
+# A killed process is gone as soon as it is given a processor, which on a busy machine takes a while. The keeper's own
+# limit ends before this one, so that it is not killed while it ends the rest.
+_KILL_SECONDS: Final = 12.0
 _POLL_SECONDS: Final = 0.01
+# How often in a row nothing is found before nothing is left: a process that is just being replaced by another program
+# shows no environment for a moment.
+_SURE: Final = 3
+_OUTLIVED: Final = "something that it started is still running; look for it, and end it"
 _TAIL: Final = 300
 # What a server may print on stdout that is no message: a banner, not a log.
 _MAX_BANNER: Final = 64 * 1024
@@ -88,7 +94,8 @@ async def launched(
             finally:
                 # The way out may be a cancellation; the process must go all the same, so nothing here waits long.
                 with anyio.CancelScope(shield=True):
-                    await _end(process, far_end, mark)
+                    if not await _end(process, far_end, mark):
+                        note(_OUTLIVED)
                 tasks.cancel_scope.cancel()
     finally:
         for stream in (incoming, read, write, outgoing):
@@ -224,19 +231,26 @@ async def _write_stdin(process: anyio.abc.Process, outgoing: Any) -> None:
             await stdin.send(text.encode() + b"\n")
 
 
-async def _end(process: anyio.abc.Process, lifeline: int, mark: str) -> None:
+async def _end(process: anyio.abc.Process, lifeline: int, mark: str) -> bool:
+    """End the keeper and all that it keeps. False if something of it is still there."""
     if process.stdin is not None:
         with suppress(OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
             await process.stdin.aclose()
     await _exited(process, _GRACE_SECONDS)
     os.close(lifeline)
     await _exited(process, _KILL_SECONDS)
-    if process.returncode != 0:
-        # The keeper was killed, by what it kept most likely. What is left is known by its environment.
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
-        _kill_marked(mark)
-        await _exited(process, _KILL_SECONDS)
+    if process.returncode == 0:
+        return True
+    # The keeper was killed, by what it kept most likely. What is left is known by its environment.
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    nothing_found = 0
+    with anyio.move_on_after(_KILL_SECONDS):
+        while process.returncode is None or nothing_found < _SURE:
+            nothing_found = 0 if _kill_marked(mark) else nothing_found + 1
+            await anyio.sleep(_POLL_SECONDS)
+        return True
+    return False
 
 
 async def _exited(process: anyio.abc.Process, seconds: float) -> None:
@@ -246,19 +260,20 @@ async def _exited(process: anyio.abc.Process, seconds: float) -> None:
             await anyio.sleep(_POLL_SECONDS)
 
 
-def _kill_marked(mark: str) -> None:
-    """Kill descendants that left the process group; they still carry the mark in their environment."""
+def _kill_marked(mark: str) -> bool:
+    """Kill what still carries the mark in its environment. Whether there was any: it isn't gone before the next look."""
     if not sys.platform.startswith("linux"):
-        return
+        return False
     wanted = f"{_MARK}={mark}".encode()
-    for entry in os.listdir("/proc"):
-        if not entry.isdecimal():
-            continue
+    found = False
+    for entry in filter(str.isdecimal, os.listdir("/proc")):
         with suppress(OSError):
             with open(f"/proc/{entry}/environ", "rb") as environ:
                 marked = wanted in environ.read().split(b"\0")
             if marked:
+                found = True
                 os.kill(int(entry), signal.SIGKILL)
+    return found
 
 
 def _close_transport(process: anyio.abc.Process) -> None:

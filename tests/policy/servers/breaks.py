@@ -294,5 +294,31 @@ def kills_its_keeper() -> None:
     leaves_children()
 
 
+def kills_its_keeper_and_hides() -> None:
+    os.kill(os.getppid(), signal.SIGKILL)
+    leaves_children_that_nothing_marks()
+
+
+def kills_all_its_keepers() -> None:
+    """Whatever above it is one. What it leaves then starts others, again and again."""
+    process = os.getppid()
+    while b"keeper.py" in _read(process, "cmdline"):
+        above = int(_read(process, "stat").rpartition(b")")[2].split()[1])
+        os.kill(process, signal.SIGKILL)
+        process = above
+    for _ in range(3):
+        if os.fork() == 0:
+            os.setsid()
+            while True:
+                subprocess.Popen([sys.executable, __file__, "hangs_unkindly"], start_new_session=True)
+                time.sleep(0.1)
+    hangs()
+
+
+def _read(process: int, what: str) -> bytes:
+    with open(f"/proc/{process}/{what}", "rb") as file:
+        return file.read()
+
+
 if __name__ == "__main__":
     globals()[sys.argv[1]]()
