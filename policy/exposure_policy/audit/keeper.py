@@ -5,9 +5,10 @@
 It is the "subreaper" of what it starts (Linux, `prctl(2)`): a descendant that leaves its session, its process group and
 its parents becomes a child of this process, and of no other, so none can hide. When the other end of the descriptor
 LIFELINE is closed, on purpose or because the audit died, every descendant is killed. It ends when none is left.
-The command's parent is a second such process, in between: a command that kills its parent frees nothing, since what is
-left then is the first one's. ENVIRONMENT is the command's, as a JSON object. Exit status 0, or 1 if a descendant outlived
-its end; a command that cannot be started is told on stderr. Elsewhere than on Linux only the command's session is ended.
+The command's parent is a second such process, in between: a command that kills its parent frees nothing, since what
+is left then is the first one's. ENVIRONMENT is the command's, as a JSON object. Exit status 0, or 1 if a descendant
+outlived its end; a command that cannot be started is told on stderr. Elsewhere than on Linux only the command's session
+is ended.
 
 Nothing of this package is imported here: it starts in the time of a bare interpreter.
 """
@@ -41,7 +42,7 @@ def main() -> int:
     child = os.fork()
     if child == 0:
         if sys.platform.startswith("linux"):
-            _stand_between(command, environment)
+            _stand_between()
         _become(command, environment)
     _let_go_of_streams()
     while _reap():
@@ -59,8 +60,8 @@ def _keep_descendants() -> None:
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-def _stand_between(command: list[str], environment: dict[str, str]) -> None:
-    """Be the command's parent, and keep its descendants, until none is left. Returns in the child, which is the command."""
+def _stand_between() -> None:
+    """Be the command's parent, and keep its descendants, until none is left. Returns in the command's process alone."""
     _keep_descendants()  # a child does not inherit it
     signal.set_wakeup_fd(-1)
     if os.fork() == 0:

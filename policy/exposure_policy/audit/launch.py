@@ -261,7 +261,7 @@ async def _exited(process: anyio.abc.Process, seconds: float) -> None:
 
 
 def _kill_marked(mark: str) -> bool:
-    """Kill what still carries the mark in its environment. Whether there was any: it isn't gone before the next look."""
+    """Kill what carries the mark in its environment. True if there was any, which may still be there for a moment."""
     if not sys.platform.startswith("linux"):
         return False
     wanted = f"{_MARK}={mark}".encode()
