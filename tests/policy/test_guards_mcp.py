@@ -25,8 +25,8 @@ from starlette.routing import Mount, Route
 from exposure_policy import ExposureRefused
 from exposure_policy.guards import guard_mcp, guard_mcp_app
 from exposure_policy.guards.mcp import guarded
+from exposure_policy.guards.refuse import identity
 from exposure_policy.guards.registry import _tool
-from exposure_policy.guards.verdict import identity
 from memory_sidecar.tools.catalog import Catalog
 
 pytestmark = pytest.mark.anyio

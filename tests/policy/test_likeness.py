@@ -8,8 +8,8 @@ import pytest
 from exposure_policy import TOOLS
 from exposure_policy.audit import Bounds
 from exposure_policy.audit.collect import Collector
-from exposure_policy.guards.likeness import Offer, judge, offer_of, overlong
-from exposure_policy.guards.prose import text_matches
+from exposure_policy.audit.likeness import Offer, judge, offer_of, overlong
+from exposure_policy.audit.prose import text_matches
 from memory_sidecar.tools.catalog import Catalog
 
 DEFINITIONS = Catalog(enabled=True, read_only=False).definitions()

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exposure_policy import TOOLS
-from exposure_policy.guards.likeness import Offer, judge
+from exposure_policy.audit.likeness import Offer, judge
 from exposure_policy.guards.names import memory_name
 
 SAME = [

@@ -3,7 +3,7 @@
 import pytest
 from tests.policy.well_known import MEMORIES, OTHERS, Offers
 
-from exposure_policy.guards.likeness import judge, offer_of
+from exposure_policy.audit.likeness import judge, offer_of
 
 
 def found(offers: Offers) -> dict[str, str]:

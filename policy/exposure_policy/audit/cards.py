@@ -13,10 +13,11 @@ from urllib.parse import urljoin, urlsplit
 
 import anyio
 
-from ..guards.a2a import card_offers
+from ..guards.a2a import card_parts
 from .advice import TIME, explain
 from .collect import Collector
 from .files import ambiguous, line_of, read_text, told
+from .likeness import offer_of
 
 if TYPE_CHECKING:
     import httpx2
@@ -82,7 +83,7 @@ def _judge(data: Any, collector: Collector, cards: list[Card], line: Any = None)
     if not isinstance(data, Mapping):
         collector.unaudited("it is not a JSON object, as a card is; give the card itself")
         return False
-    collector.offers("a2a", card_offers(data), line)
+    collector.offers("a2a", (offer_of(kind, part) for kind, part in card_parts(data)), line)
     if not isinstance(data.get("name"), str) or not isinstance(data.get("skills"), list):
         collector.unaudited("it is not an agent card: a card has a name and a list of skills; complete it")
         return False

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from ..guards.likeness import Offer, judge, offer_of, overlong
+from .likeness import Offer, judge, offer_of, overlong
 from .result import Bounds, Evidence, Finding, TargetReport
 from .sets import together
 

@@ -8,9 +8,9 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from ..guards.likeness import Offer, Sign
 from ..guards.names import fold
-from ..guards.prose import of_machine
+from .likeness import Offer, Sign
+from .prose import of_machine
 
 __all__ = ["together"]
 

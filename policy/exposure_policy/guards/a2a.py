@@ -7,25 +7,28 @@ Current protobuf cards, the pydantic and protobuf cards of protocol 0.3, and par
 The SDK is never imported here: its objects are recognised by what they can do.
 """
 
+import base64
 import inspect
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any, Final, TypeVar
 
 from ..table import Surface
 from .asgi import guard_application
-from .likeness import Offer, offer_of
-from .own import hinted
+from .own_signs import hinted
 from .wrap import Guard, guard_of, reclass
 
-__all__ = ["card_data", "card_offers", "card_parts", "check_card", "guard", "guard_modifier"]
+__all__ = ["card_data", "card_parts", "check_card", "guard", "guard_modifier"]
 
 Held = TypeVar("Held")
 
-# Not words that anybody reads: signatures are base64 of the card itself.
-_WORDLESS: Final = frozenset(("signatures", "iconUrl", "icon_url"))
+# Not words that anybody reads.
+_WORDLESS: Final = frozenset(("signature", "iconUrl", "icon_url"))
 _MAX_DEPTH: Final = 12
+_MAX_HEADER: Final = 64 * 1024
+"""Characters of a signature's protected header that are decoded; a longer one is read as the text that it is."""
 
 
 def check_card(card: object, *, accept: Mapping[str, str] | None = None) -> None:
@@ -167,12 +170,6 @@ def card_data(card: object) -> Mapping[str, Any]:
     raise TypeError(f"an agent card is an SDK card or a JSON object, not {type(card).__name__}")
 
 
-def card_offers(card: Mapping[str, Any]) -> Iterator[Offer]:
-    """What a card shows to strangers, as the audit judges it."""
-    for kind, data in card_parts(card):
-        yield offer_of(kind, data)
-
-
 def card_parts(card: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """What a card shows to strangers: first the card itself, then each skill; cards nested in it likewise."""
     stack: list[tuple[Any, int]] = [(card, 0)]
@@ -186,7 +183,10 @@ def card_parts(card: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]
             continue
         skills = node.get("skills")
         if first or isinstance(skills, list | Mapping):
-            yield "agent card", {k: v for k, v in node.items() if k != "skills" and k not in _WORDLESS}
+            own = {k: v for k, v in node.items() if k != "skills" and k not in _WORDLESS}
+            if isinstance(signatures := own.get("signatures"), list):
+                own["signatures"] = [_signature_headers(signature) for signature in signatures]
+            yield "agent card", own
             first = False
         for skill in _skills(skills):
             yield "skill", skill
@@ -199,3 +199,15 @@ def _skills(skills: Any) -> Iterator[Mapping[str, Any]]:
         skills = [{"id": key, "skill": skill} for key, skill in skills.items()]
     for skill in skills if isinstance(skills, list) else ():
         yield skill if isinstance(skill, Mapping) else {"name": str(skill)}
+
+
+def _signature_headers(signature: Any) -> Any:
+    """What a signature says in words: its headers, of which the protected one is JSON in base64 (RFC 7515)."""
+    if not isinstance(signature, Mapping):
+        return signature
+    headers = {k: v for k, v in signature.items() if k not in _WORDLESS}
+    protected = headers.get("protected")
+    if isinstance(protected, str) and len(protected) <= _MAX_HEADER:
+        with suppress(ValueError, RecursionError):  # then it stays the text that it is
+            headers["protected"] = json.loads(base64.urlsafe_b64decode(protected + "=" * (-len(protected) % 4)))
+    return headers

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 
 from ..decide import ExposureRefused
 from ..serving import Serving
-from .own import text_signs
+from .own_signs import text_signs
 from .wrap import LOG, Guard, guard_of, reclass
 
 __all__ = ["guard_application"]

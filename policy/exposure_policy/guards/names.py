@@ -7,14 +7,13 @@ doesn't either; a word of hardware beside it does, and so does an ending that ma
 
 import re
 import unicodedata
-from collections.abc import Iterable
 from html import unescape
 from typing import Final
 from urllib.parse import unquote
 
 from ..decide import TOOLS
 
-__all__ = ["MAX_NAME", "fold", "is_memory", "memory_name", "near_name", "plain_name", "verbs"]
+__all__ = ["FILLER", "HARDWARE", "MAX_NAME", "VERSION", "fold", "memory_name", "words_of"]
 
 # Of a name: a longer one is judged by its beginning, and refused or told as unaudited for its length.
 MAX_NAME: Final = 4096
@@ -34,15 +33,15 @@ _IGNORABLE: Final = re.compile(
 )
 _CAMEL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _WORD: Final = re.compile(r"[a-z0-9$]+")
-_VERSION: Final = re.compile(r"v?[0-9]+|v|latest|beta|alpha|new|old|stable")
+VERSION: Final = re.compile(r"v?[0-9]+|v|latest|beta|alpha|new|old|stable")
 
 # Words that stand between or after without changing the subject: `memory_tool_read`, `memory_read_fn`.
-_FILLER: Final = frozenset(
+FILLER: Final = frozenset(
     "tool tools server sidecar mcp a2a skill api fn func function op call cmd command action handler proxy"
     " remote local private the my our your".split()
 )
 # Hardware, processes and measurements: with one of these as a neighbour, "memory" is not an agent's.
-_HARDWARE: Final = frozenset(
+HARDWARE: Final = frozenset(
     "gpu cpu vram ram dram sram nvram cuda hbm dimm numa heap kernel ecc jvm rss swap usage footprint bandwidth"
     " latency throughput leak leaks profile profiler allocator allocation address addresses bytes dump page"
     " pages hotspot pressure limit limits stats statistics metrics oom register registers benchmark".split()
@@ -52,29 +51,6 @@ _DERIVED: Final = re.compile(
     r"ers?|eners?|ings?|able|abil|only|rs?(?![a-z])|y|iness|back|through|behind|ed|d|s(?![a-z])"
 )
 _CANONICAL: Final = {name.replace("_", ""): name for name in TOOLS}
-
-_NOUNS: Final = frozenset(("memory", "memories"))
-_VERBS: Final = {
-    **dict.fromkeys("list index enumerate browse search find query ls".split(), "memory_list"),
-    **dict.fromkeys("read get recall retrieve fetch load show view open lookup".split(), "memory_read"),
-    **dict.fromkeys(
-        "write save store remember add create update set put insert append record keep edit memorize"
-        " memorise persist".split(),
-        "memory_write",
-    ),
-    **dict.fromkeys("delete remove forget erase clear drop purge".split(), "memory_delete"),
-}
-# Verbs of remembering: as the head of a name they may be about memory without saying so.
-_REMEMBERING: Final = frozenset("recall remember memorize memorise forget".split())
-_MEMORIZING: Final = frozenset(("remember", "memorize", "memorise"))
-# Of a machine's memory one says others: it is shown, got, loaded or cleared.
-_PLAIN: Final = frozenset("read write append update delete edit".split())
-_OF_NOTES: Final = _REMEMBERING | frozenset("store save keep persist record retrieve".split())
-_OF_AGENTS: Final = frozenset(
-    "agent agents agentic ai llm assistant claude chat conversation session long short term longterm persistent durable"
-    " semantic episodic working core archival user project bank banks graph knowledge vault basic simple open super"
-    " service store storage layer manager db database node js ts py python typescript".split()
-)
 
 
 def fold(text: str) -> str:
@@ -92,17 +68,18 @@ def fold(text: str) -> str:
     return text
 
 
-def _words(name: str) -> list[str]:
+def words_of(name: str) -> list[str]:
+    """The words of a name, folded and in lower case, with letters for the digits that stand for them."""
     words = _WORD.findall(_CAMEL.sub(" ", fold(name)).lower())
-    return [w if _VERSION.fullmatch(w) else w.translate(_LEET) for w in words]
+    return [w if VERSION.fullmatch(w) else w.translate(_LEET) for w in words]
 
 
 def memory_name(name: str) -> str | None:
     """The memory tool that `name` names, under any prefix, suffix, namespace, case or look-alike; else None."""
-    words = _words(name[:MAX_NAME])
+    words = words_of(name[:MAX_NAME])
     found = _canonical_in(words)
     if found is None:
-        return _canonical_in([w for w in words if w not in _FILLER and not _VERSION.fullmatch(w)])
+        return _canonical_in([w for w in words if w not in FILLER and not VERSION.fullmatch(w)])
     return found
 
 
@@ -129,42 +106,4 @@ def _whole(joined: str, words: list[str], ends: list[int], at: int, end: int) ->
         return False
     before = [w for w, stop in zip(words, ends, strict=True) if stop <= at]
     after = [w for w, stop in zip(words, ends, strict=True) if stop - len(w) >= end]
-    return not (before[-1:] and before[-1] in _HARDWARE) and not (after[:1] and after[0] in _HARDWARE)
-
-
-def near_name(name: str) -> tuple[str, bool] | None:
-    """The memory tool that `name` may mean in other words, and whether it hardly means anything else."""
-    words = _words(name[:MAX_NAME])
-    if _HARDWARE.intersection(words):
-        return None
-    if _NOUNS.intersection(words):
-        verb = next((_VERBS[w] for w in words if w in _VERBS), None)
-        if verb is not None:
-            # A machine has one memory, and it is read or written, not saved or recalled.
-            return verb, "memories" in words or not _OF_NOTES.isdisjoint(words)
-        return ("memory_read", False) if all(w in _NOUNS or w in _FILLER for w in words) else None
-    return next(((_VERBS[w], False) for w in words[:2] if w in _REMEMBERING), None)
-
-
-def plain_name(name: str) -> str | None:
-    """The memory tool that `name` says in other words and with nothing else: `write_memory`, `readMemory`, `memorize`.
-
-    A debugger has such names too: whoever asks looks whether a machine is spoken of beside it.
-    """
-    words = [w for w in _words(name[:MAX_NAME]) if w not in _FILLER and not _VERSION.fullmatch(w)]
-    if len(words) == 1:
-        return _VERBS[words[0]] if words[0] in _MEMORIZING else None
-    said = sorted(words, key=_NOUNS.__contains__)
-    return _VERBS[said[0]] if len(said) == 2 and said[0] in _PLAIN and said[1] in _NOUNS else None
-
-
-def is_memory(name: str) -> bool:
-    """Whether a server's name says that it is a memory, with nothing beside it that could be another sense."""
-    words = [w for w in _words(name[:MAX_NAME]) if not _VERSION.fullmatch(w)]
-    return bool(_NOUNS.intersection(words)) and all(w in _NOUNS or w in _FILLER or w in _OF_AGENTS for w in words)
-
-
-def verbs(words: Iterable[str]) -> list[str]:
-    """The memory tools whose verbs are among `words`, each once: what one tool that does all of it lets choose."""
-    found = (_VERBS.get(part) for word in words for part in _words(word[:MAX_NAME]))
-    return list(dict.fromkeys(tool for tool in found if tool is not None))
+    return not (before[-1:] and before[-1] in HARDWARE) and not (after[:1] and after[0] in HARDWARE)

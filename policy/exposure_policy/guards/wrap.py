@@ -13,8 +13,8 @@ from ..decide import ExposureRefused
 from ..serving import Serving, follow_threads, served
 from ..table import Surface
 from .names import MAX_NAME
-from .own import answer_signs, name_signs, offer_signs, overlong
-from .verdict import refuse
+from .own_signs import answer_signs, name_signs, offer_signs, overlong
+from .refuse import refuse
 
 __all__ = ["LOG", "Guard", "guard_of", "held_privately", "reclass"]
 

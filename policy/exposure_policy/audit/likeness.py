@@ -32,7 +32,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from .names import MAX_NAME, fold, is_memory, memory_name, near_name, plain_name, verbs
+from ..guards.names import MAX_NAME, fold, memory_name
+from .near_names import is_memory, near_name, plain_name, verbs
 from .prose import MAX_TEXT, Match, of_machine, text_matches
 
 __all__ = [

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from .names import fold, memory_name
+from ..guards.names import fold, memory_name
 
 __all__ = ["MAX_TEXT", "Match", "index_match", "of_machine", "text_matches"]
 

@@ -14,9 +14,9 @@ from mcp.shared.exceptions import MCPError
 from tests.policy.harmless import TOOLS as HARMLESS
 
 from exposure_policy import TOOLS, ExposureRefused, Surface
+from exposure_policy.audit.likeness import judge, offer_of
 from exposure_policy.guards import guard_mcp
-from exposure_policy.guards.likeness import judge, offer_of
-from exposure_policy.guards.own import answer_signs, offer_signs
+from exposure_policy.guards.own_signs import answer_signs, offer_signs
 from exposure_policy.guards.wrap import Guard
 from memory_sidecar.tools.catalog import Catalog
 
