@@ -12,6 +12,7 @@ import yaml
 
 from exposure_policy.audit import Bounds, Target, TargetReport, audit, label
 
+HOST_FILES = Path(__file__).parent / "host_files"
 OTHER = {"command": "npx", "args": ["-y", "@example/server-files", "/srv"], "env": {"TOKEN": "s3cret"}}
 REMOTE = {"type": "http", "url": "https://mcp.example/mcp"}
 
@@ -151,6 +152,61 @@ def test_an_odd_entry_never_hides_the_others(tmp_path: Path, shape: str, odd: An
     assert "notes" in {f.name for f in report.findings}
 
 
+# A whole file as each host documents it: how many servers it lists. One, "notes", is the sidecar.
+FILES = {
+    "claude_code_plugin.mcp.json": 2,
+    "claude_code_settings.json": 2,
+    "claude_code_user.json": 2,
+    "claude_desktop_config.json": 2,
+    "claude_desktop_manifest.json": 3,
+    "codex.config.toml": 4,
+    "continue.config.yaml": 3,
+    "cursor.mcp.json": 3,
+    "gemini.settings.json": 6,
+    "goose.config.yaml": 3,
+    "goose.recipe.yaml": 2,
+    "librechat.yaml": 4,
+    "opencode.jsonc": 3,
+    "vscode.mcp.json": 4,
+    "vscode.settings.json": 2,
+    "windsurf.mcp_config.json": 3,
+    "zed.settings.json": 5,
+}
+
+
+def test_every_file_is_looked_at() -> None:
+    assert sorted(FILES) == sorted(os.listdir(HOST_FILES))
+
+
+@pytest.mark.parametrize("name", sorted(FILES))
+def test_a_whole_file_of_each_host(tmp_path: Path, name: str) -> None:
+    """Found once and where it stands; what else the file says is no list and hides nothing."""
+    text = (HOST_FILES / name).read_text()
+    report = look(tmp_path, text, name)
+    assert ([f.name for f in report.findings], report.unaudited) == (["notes"], ())
+    assert report.seen == {"listed server": FILES[name]}
+    assert "notes" in text.splitlines()[report.findings[0].line - 1]
+    report = look(tmp_path, text.replace("memory-sidecar", "other"), name)
+    assert (report.status, report.unaudited) == ("clean", ())
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{"mcp": {"jira": {"enabled": true}}}', "plugin or settings elsewhere"),
+        ('{"plugins": {"a": {"mcp_servers": {"b": {"enabled_tools": ["x"]}}}}}', "plugin or settings elsewhere"),
+        ('{"mcpServers": [{"uses": "owner/block", "with": {"KEY": "x"}}]}', "plugin or settings elsewhere"),
+        ('{"agent": {"profiles": {"a": {"context_servers": {"b": {"tools": {}}}}}}}', "plugin or settings elsewhere"),
+        ('{"name": "plugin", "mcpServers": "./servers.json"}', "names another file, './servers.json'"),
+        ('{"mcpServers": {"a": {"command": "x"}}, "agents": [{"mcpServers": ["a", "b"]}]}', "the entry '1' under"),
+    ],
+)
+def test_what_is_brought_from_elsewhere_is_unaudited(tmp_path: Path, text: str, said: str) -> None:
+    report = look(tmp_path, text)
+    assert len(report.unaudited) == 1
+    assert said in report.unaudited[0]
+
+
 def test_what_is_set_elsewhere_is_unaudited(tmp_path: Path) -> None:
     for entry in (
         {"command": "${input:what}"},
@@ -171,7 +227,7 @@ def test_what_is_set_elsewhere_is_unaudited(tmp_path: Path) -> None:
 def test_an_editors_extension_is_unaudited(tmp_path: Path) -> None:
     for entry in ({"source": "extension", "enabled": True, "settings": {}}, {"settings": {"a": 1}}):
         report = look(tmp_path, json.dumps({"context_servers": {"mcp-server-x": entry}}))
-        assert "is started by an extension" in report.unaudited[0]
+        assert "is started by an extension, a plugin or settings elsewhere" in report.unaudited[0]
 
 
 @pytest.mark.parametrize(

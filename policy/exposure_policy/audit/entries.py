@@ -13,13 +13,28 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlsplit
 
-__all__ = ["Entry", "launches", "reaches"]
+__all__ = ["Entry", "launches", "reaches", "settings_only"]
 
 _LAUNCHING: Final = ("command", "cmd", "transport", "image", "code")
 """Keys by which an entry says what to start: `image` a container, `code` a program written out in it."""
 _WORDS: Final = (*_LAUNCHING, "args", "arguments", "path")
-_URLS: Final = ("url", "serverUrl", "httpUrl", "uri")
+_URLS: Final = ("url", "serverUrl", "httpUrl", "uri", "tcp")
 _ENVIRONMENTS: Final = ("env", "envs", "environment")
+# What hosts say of a server that something else brings: an extension of Zed, a plugin of Codex, a block of Continue.
+_SETTINGS: Final = frozenset(
+    (
+        "source",
+        "settings",
+        "enabled",
+        "tools",
+        "enabled_tools",
+        "disabled_tools",
+        "default_tools_approval_mode",
+        "uses",
+        "with",
+        "override",
+    )
+)
 _REMOTE: Final = re.compile(r"(?i)^(?:sse|http|remote|ws|websocket|streamable[-_ ]?http)$")
 _MAX_SCRIPT: Final = 64 * 1024
 _MAX_DEPTH: Final = 40
@@ -57,6 +72,11 @@ def launches(node: Any) -> bool:
 def reaches(node: Any) -> bool:
     """Whether this says where a server is, though not how to speak to it."""
     return isinstance(node, Mapping) and _url(node) is not None
+
+
+def settings_only(entry: Mapping[str, Any]) -> bool:
+    """Whether an entry only sets something of a server that is brought by something else."""
+    return bool(entry) and (entry.get("source") == "extension" or set(entry) <= _SETTINGS)
 
 
 def _nested(node: Mapping[str, Any]) -> bool:

@@ -1,8 +1,9 @@
 """Looks at configuration files of MCP hosts: is the sidecar listed where any client could start it?
 
 The lists of Claude Desktop and Code, Cursor, VS Code, Windsurf, Gemini CLI, Codex, Zed, Continue and LibreChat are
-known by their names; those of opencode, Goose and every other host by their shape: what names a command, an image, or
-a URL and its transport is an entry, wherever it stands. Nothing is started.
+known by their names; those of opencode, Goose, plugins and every other host by their shape: what names a command, an
+image, or a URL and its transport is an entry, wherever it stands. `tests/policy/host_files` has a whole file of each.
+Nothing is started.
 """
 
 from collections.abc import Iterator, Mapping
@@ -10,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from ..decide import TOOLS
 from .collect import Collector
-from .entries import Entry, launches, reaches
+from .entries import Entry, launches, reaches, settings_only
 from .files import told
 from .hostfiles import HostFile, read_host_file
 from .result import Evidence, Finding
@@ -21,14 +22,20 @@ __all__ = ["probe_host_config"]
 _LISTS: Final = frozenset(("mcpServers", "mcp_servers", "context_servers", "modelContextProtocolServers"))
 # Lists of servers in some hosts' files, and something else in others'.
 _MAY_BE_LISTS: Final = frozenset(("servers", "mcp", "extensions"))
+# Where LibreChat keeps what its menu of servers looks like, under a list's name.
+_MENUS: Final = frozenset(("interface.mcpServers",))
 # One command, where a host keeps one server.
 _ONE_COMMAND: Final = frozenset(("serverCommand", "mcpServerCommand"))
 # Commands that a host runs by itself and offers to no model.
 _OTHER_COMMANDS: Final = frozenset(
     (
+        "hook",
         "hooks",
         "tasks",
+        "slash_commands",
+        "fileSuggestion",
         "statusLine",
+        "subagentStatusLine",
         "formatter",
         "formatters",
         "lsp",
@@ -38,6 +45,8 @@ _OTHER_COMMANDS: Final = frozenset(
         "build",
     )
 )
+# Parts of one entry, which is judged with them.
+_PARTS: Final = frozenset(("command", "transport", "env", "envs", "environment"))
 _MAX_DEPTH: Final = 40
 _MAX_NODES: Final = 200_000
 _CHECK_FILE: Final = (
@@ -72,10 +81,18 @@ def _look(file: HostFile, collector: Collector) -> None:
     if file.twice:
         collector.unaudited(f"{file.twice}; take one of them out")
     walk = _Walk(file.data)
-    for listed in walk.entries():
+    entries = list(walk.entries())
+    # A profile or an agent names servers that are listed elsewhere in the file, or says which of their tools it takes.
+    known = frozenset(listed.name for listed in entries if launches(listed.entry) or reaches(listed.entry))
+    for listed in entries:
+        if isinstance(listed.entry, str) and listed.entry in known:
+            continue
         collector.count("listed server", 1)
-        _judge(listed, walk.inputs, file, collector)
-    for trail in walk.no_lists:
+        _judge(listed, known, walk.inputs, file, collector)
+    for trail, value in walk.no_lists:
+        if isinstance(value, str):
+            collector.unaudited(f"{trail} names another file, {value[:80]!r}; audit that one too")
+            continue
         collector.unaudited(
             f"{trail} is no list of servers, and hosts differ in what they make of it; mend or remove it"
         )
@@ -90,7 +107,7 @@ class _Walk:
         self._data = data
         self._nodes = 0
         self.lists = 0
-        self.no_lists: list[str] = []
+        self.no_lists: list[tuple[str, Any]] = []
         """What has a list's name and is none."""
         self.inputs: dict[str, str] = {}
         """What VS Code would ask its user for, where the file itself has an answer: `${input:id}`."""
@@ -115,14 +132,15 @@ class _Walk:
             raise ValueError(f"it is nested more than {_MAX_DEPTH} deep")
         for name, value in _children(node):
             way = f"{trail}.{name}" if trail else name
-            if name in _OTHER_COMMANDS:
+            if name in _OTHER_COMMANDS or way in _MENUS:
                 continue
             last = name.rpartition(".")[2]
             if last in _LISTS or (last == "servers" and _is_list(value)):
                 yield from self._list(value, way, depth + 1)
-            elif launches(value) or (trail.rpartition(".")[2] in _MAY_BE_LISTS and reaches(value)):
+            elif launches(value) or (trail.rpartition(".")[2] in _MAY_BE_LISTS and _in_list(value)):
                 self.lists += 1
                 yield _Listed(trail, name, value)
+                yield from self._within(value, way, depth + 1)
             elif name in _ONE_COMMAND and isinstance(value, str):
                 self.lists += 1
                 yield _Listed(trail, name, {"command": value})
@@ -130,10 +148,15 @@ class _Walk:
                 self.lists += last in _MAY_BE_LISTS and not value
                 yield from self._below(value, way, depth + 1)
 
+    def _within(self, entry: Any, way: str, depth: int) -> Iterator[_Listed]:
+        """Entries inside an entry: what it starts instead on another system, say."""
+        if isinstance(entry, Mapping):
+            yield from self._below({k: v for k, v in entry.items() if k not in _PARTS}, way, depth)
+
     def _list(self, value: Any, way: str, depth: int) -> Iterator[_Listed]:
         if not isinstance(value, Mapping | list):
             if value is not None:  # as YAML reads a list without an entry
-                self.no_lists.append(way)
+                self.no_lists.append((way, value))
             self.lists += 1
             return
         self.lists += 1
@@ -141,6 +164,7 @@ class _Walk:
             place = f"{way}.{name}"
             if not isinstance(entry, Mapping) or launches(entry) or reaches(entry):
                 yield _Listed(way, name, entry)
+                yield from self._within(entry, place, depth + 1)
             elif _is_list(entry):
                 yield from self._list(entry, place, depth + 1)  # one list for each project
             else:
@@ -153,6 +177,13 @@ class _Walk:
 def _is_list(value: Any) -> bool:
     """Whether it lists servers, and not languages' or people's."""
     return any(launches(entry) or reaches(entry) for _, entry in _children(value))
+
+
+def _in_list(value: Any) -> bool:
+    """Whether it is an entry where lists may be: it says where a server is, or switches on one from elsewhere."""
+    return reaches(value) or (
+        isinstance(value, Mapping) and set(value) == {"enabled"} and value["enabled"] is not False
+    )
 
 
 def _children(node: Any) -> Iterator[tuple[str, Any]]:
@@ -175,7 +206,9 @@ def _found(node: Any, key: str, depth: int) -> Iterator[Any]:
                 yield from _found(value, key, depth - 1)
 
 
-def _judge(listed: _Listed, inputs: Mapping[str, str], file: HostFile, collector: Collector) -> None:
+def _judge(
+    listed: _Listed, known: frozenset[str], inputs: Mapping[str, str], file: HostFile, collector: Collector
+) -> None:
     entry = listed.entry
     if isinstance(entry, str | list):  # no host's form, but some reader may run it
         entry = {"command": entry}
@@ -197,15 +230,14 @@ def _judge(listed: _Listed, inputs: Mapping[str, str], file: HostFile, collector
         # Not the values of its environment: they may be secrets, and an id is no place for those.
         collector.finding(finding, [listed.trail, read.words, sorted(read.env)])
     elif not read.reachable:
-        how = "is started by an extension, which this audit cannot see" if _extension(entry) else "has neither"
-        what = "audit the server itself with --mcp" if _extension(entry) else "remove it, or complete it"
-        collector.unaudited(f"{listed.place} {how}{'' if _extension(entry) else ' a command nor a URL'}; {what}")
+        if settings_only(entry) and listed.name in known:
+            return
+        if settings_only(entry):
+            how = "is started by an extension, a plugin or settings elsewhere, which this audit cannot see"
+            collector.unaudited(f"{listed.place} {how}; audit the server itself with --mcp")
+        else:
+            collector.unaudited(f"{listed.place} has neither a command nor a URL; remove it, or complete it")
     elif unknown := read.unknown():
         collector.unaudited(
             f"{listed.place} starts what {unknown[:80]!r} says, which is set elsewhere; write out what it starts"
         )
-
-
-def _extension(entry: Mapping[str, Any]) -> bool:
-    """An editor's own extension brings the command: the entry has its settings, at most."""
-    return entry.get("source") == "extension" or set(entry) == {"settings"}
