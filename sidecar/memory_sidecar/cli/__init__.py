@@ -6,11 +6,12 @@ interrupted, 143 terminated, 129 hung up, 141 nobody reads stdout.
 """
 
 import gc
+import os
 import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 
-from ..exits import EX_USAGE
+from ..exits import EX_CONFIG, EX_USAGE, StartError
 
 if TYPE_CHECKING:
     import argparse
@@ -73,21 +74,41 @@ def main(argv: list[str] | None = None) -> int:
         # The harness waits for this one: nothing of the other commands is imported or built, and no garbage is looked
         # for among modules, of which a launch makes none.
         gc.disable()
-        from . import serve
-
+        try:
+            from . import serve
+        except Exception as error:  # noqa: BLE001 - of an import, whatever a module of others may raise
+            return _cannot_be_loaded(error)
         options = serve.quick(words[1:])
         if options is not None:
             return serve.serve_harness(options)
-    from .shared.failure import guarded
+    from .shared.failure import Failure, guarded
 
     chosen = words[0] if words and words[0] in COMMANDS else None
 
     def command() -> int:
-        arguments = build_parser(chosen).parse_args(words)
+        try:
+            arguments = build_parser(chosen).parse_args(words)
+        except Failure as wrong:
+            from ..wire.stdio import TICKET_VARIABLE
+
+            # A harness that holds a ticket is answered: it would see only a closed pipe.
+            if chosen == "serve" and TICKET_VARIABLE in os.environ:
+                return serve.serve_harness({}, StartError(wrong.problem, wrong.remedy))
+            raise
         status: int = arguments.call(arguments)
         return status
 
     return guarded(f"memory-sidecar {chosen}" if chosen else "memory-sidecar", command)
+
+
+def _cannot_be_loaded(error: Exception) -> int:
+    """`serve` is not there in full: tell the harness, if there is one, and whoever reads stderr."""
+    from ..wire.last_word import answer_alone, explained
+    from ..wire.stdio import TICKET_VARIABLE
+
+    reason = explained(error)
+    sys.stderr.write(f"memory-sidecar serve: {reason}\n")
+    return answer_alone(0, 1, reason) if os.environ.get(TICKET_VARIABLE) else EX_CONFIG
 
 
 def build_parser(only: str | None = None) -> "argparse.ArgumentParser":
@@ -95,12 +116,13 @@ def build_parser(only: str | None = None) -> "argparse.ArgumentParser":
     import argparse
 
     from ..version import __version__
+    from .shared.failure import Failure
 
     class Parser(argparse.ArgumentParser):
         """Wrong usage exits with 64, as sysexits.h has it, and says how to go on."""
 
         def error(self, message: str) -> NoReturn:
-            self.exit(EX_USAGE, f"{self.prog}: {message}; see {self.prog} --help\n")
+            raise Failure(message, f"see {self.prog} --help", status=EX_USAGE)
 
     plain = argparse.RawDescriptionHelpFormatter
     parser = Parser(

@@ -5,8 +5,9 @@ file of mode 0600, passes the file's path in MEMORY_SIDECAR_TICKET, and presents
 the session. Without that nothing is served: memory is private to the harness that launched it. The Python library
 memory_sidecar.harness does all this; docs/protocol.md tells how in any language.
 
-Exit statuses: 0 the harness left; 64 wrong usage, no ticket or no private pipe; 77 refused by policy; 78 the
-configuration or a directory cannot be used (the harness gets the remedy as the answer to initialize).
+Exit statuses: 0 the harness left; 64 no ticket or no private pipe, or wrong usage without a ticket; 77 refused by
+policy; 78 the options, the configuration, a directory or this machine cannot be used (the harness gets the remedy as
+the answer to its first request).
 """
 
 from __future__ import annotations
@@ -21,11 +22,12 @@ from ..assemble import lock_down, prepare
 from ..backend.choose import is_brought
 from ..exits import EX_USAGE, StartError
 from ..observe import log
-from ..system.inherited import put_right, restart_alone
+from ..system.inherited import has_descriptors, put_right, restart_alone
 from ..version import __version__
+from ..wire.last_word import TOO_FEW_DESCRIPTORS, answer_alone, explained
 from ..wire.serve import serve
-from ..wire.stdio import PARENT_VARIABLE, NotPrivateError, claim, watch_parent
-from ..wire.ticket import TICKET_VARIABLE, WHO_MAY_START, TicketError, open_ticket
+from ..wire.stdio import PARENT_VARIABLE, NotPrivateError, Parent, claim, watch_parent
+from ..wire.ticket import TICKET_VARIABLE, WHO_MAY_START, Ticket, TicketError, open_ticket
 from .shared.places import PLACES, add_options, places
 
 if TYPE_CHECKING:
@@ -83,32 +85,51 @@ def quick(words: Sequence[str]) -> dict[str, str | None] | None:
     return {name.replace("-", "_"): value for name, value in zip(names, values, strict=True)} | flags
 
 
-def serve_harness(options: Mapping[str, str | None]) -> int:
+def serve_harness(options: Mapping[str, str | None], wrong: StartError | None = None) -> int:
     """Serve the harness that started this process, and return the exit status.
 
-    `options` are those of the command line, with underscores.
+    `options` are those of the command line, with underscores; `wrong` says that they could not be read.
     """
-    # A program with a store of its own may have opened files, and chosen how it was started.
-    put_right(strays=not is_brought())
-    if not is_brought() and options.get("lockdown") != "off":
-        restart_alone()
-    path = os.environ.pop(TICKET_VARIABLE, "")
-    if not path:
-        return _refuse(WHO_MAY_START)
+    path = os.environ.get(TICKET_VARIABLE, "")
     try:
+        # A program with a store of its own may have opened files, and chosen how it was started.
+        put_right(strays=not is_brought())
+        if not is_brought() and options.get("lockdown") != "off":
+            restart_alone()
+        os.environ.pop(TICKET_VARIABLE, None)
+        if not path:
+            return _refuse(WHO_MAY_START)
         source, sink = claim()
     except NotPrivateError as error:
         return _refuse(f"{error}; {WHO_MAY_START}")
+    except Exception as error:  # noqa: BLE001 - told, like any other
+        return _answer_alone(0, 1, error) if path else _refuse(WHO_MAY_START)
+    try:
+        parent, ticket, service = _prepared(options, path, wrong)
+    except Exception as error:  # noqa: BLE001 - told, like any other
+        return _answer_alone(source, sink, error)
+    return serve(source, sink, parent, ticket, service)
+
+
+def _prepared(
+    options: Mapping[str, str | None], path: str, wrong: StartError | None
+) -> tuple[Parent, Ticket | None, Service | StartError]:
+    """Whose child this is, its ticket, and what is to be served to the holder of that."""
     parent = watch_parent(os.environ.pop(PARENT_VARIABLE, ""))  # early: of one that dies before, only its word tells
-    refused = _configure_log(options)
+    refused = wrong or _configure_log(options) or (None if has_descriptors() else TOO_FEW_DESCRIPTORS)
     try:
         ticket = open_ticket(path)
     except TicketError as error:
         log.warning("the launch ticket cannot be used; every client will be refused", reason=error)
-        return serve(source, sink, parent, None, _locked(StartError("the launch ticket cannot be used")))
-    if refused is not None:
-        return serve(source, sink, parent, ticket, _locked(refused))
-    return serve(source, sink, parent, ticket, _started(options))
+        return parent, None, _locked(StartError("the launch ticket cannot be used"))
+    return parent, ticket, _locked(refused) if refused is not None else _started(options)
+
+
+def _answer_alone(source: int, sink: int, error: Exception) -> int:
+    reason = explained(error)
+    with suppress(Exception):  # whoever asks is told, whatever becomes of the log
+        log.error("cannot start", reason=reason, cause=log.problem(error))
+    return answer_alone(source, sink, reason)
 
 
 def _started(options: Mapping[str, str | None]) -> Service | StartError:

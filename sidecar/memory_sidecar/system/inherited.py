@@ -13,10 +13,16 @@ import sys
 from contextlib import suppress
 from typing import Final
 
-__all__ = ["put_right", "restart_alone", "stopping_signals", "threads"]
+__all__ = ["has_descriptors", "has_room", "put_right", "restart_alone", "stopping_signals", "threads"]
 
 _ENOUGH: Final = 4096
 """Descriptors that all runs of one process may need at once: an open one has its journal, and a call a few more."""
+
+_LEAST: Final = 24
+"""What one run needs, and a little more: below it the first call that opens a file may fail."""
+
+_RESERVED: Final = 8
+"""What the calls of the runs that are open need beside their journals."""
 
 _LOOKED_AT: Final = 4096
 """Numbers that are tried for stray descriptors, where the system doesn't list those that are open."""
@@ -37,6 +43,27 @@ def put_right(*, strays: bool = True) -> None:
 def stopping_signals() -> list[signal.Signals]:
     """The signals that are to end the process. One that is ignored from the start (nohup) stays ignored."""
     return [number for number in _STOPPING if signal.getsignal(number) is not signal.SIG_IGN]
+
+
+def has_descriptors() -> bool:
+    """Whether the limit of descriptors leaves enough to serve one run."""
+    import resource
+
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return soft == resource.RLIM_INFINITY or soft >= _LEAST
+
+
+def has_room() -> bool:
+    """Whether one run more would leave the others descriptors for their calls."""
+    import resource
+
+    try:
+        lowest_free = os.dup(0)
+    except OSError:
+        return False
+    os.close(lowest_free)
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return soft == resource.RLIM_INFINITY or lowest_free + _RESERVED < soft
 
 
 def threads() -> list[str]:

@@ -11,7 +11,9 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, Final
 
 from ..named_tuple import NamedTuple
+from ..system import inherited
 from .codes import REFUSED, Error
+from .last_word import NO_THREADS
 from .states import RunState
 
 if TYPE_CHECKING:
@@ -137,10 +139,13 @@ class Lanes:
         return sum(lane.is_counted for name, lane in self._by_run.items() if name.identity == identity)
 
     def _make(self, run: Name, state: RunState) -> Lane:
+        if not inherited.has_room():
+            raise Error(REFUSED, "this system lets the sidecar open no more files; end a run first, or raise ulimit -n")
         try:
             lane = self._by_run[run] = Lane(run, state)
-        except RuntimeError as error:  # the system's limit of threads
-            raise Error(REFUSED, "this system lets the sidecar start no more threads; end a run first") from error
+        except (RuntimeError, MemoryError) as error:  # the system's limit of threads
+            more = "this system lets the sidecar start no more threads; end a run first"
+            raise Error(REFUSED, more if self._by_run else str(NO_THREADS)) from error
         self._own_existed = self._own_existed or run == self._own
         return lane
 

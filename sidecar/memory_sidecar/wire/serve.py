@@ -14,8 +14,8 @@ from ..observe import log
 from .closing import close
 from .dispatch import receive
 from .gate import Gate
+from .last_word import answer_alone, explained
 from .loop import Loop
-from .no_threads import NO_THREADS, answer_alone
 from .output import Output
 from .service import Service
 from .session import Session
@@ -35,13 +35,14 @@ def serve(source: int, sink: int, parent: Parent, ticket: Ticket | None, service
     gc.enable()
     try:
         session = Session(Gate(ticket), service, threading.RLock())
-    except (RuntimeError, MemoryError, OSError) as error:
-        log.error("cannot start", reason=NO_THREADS, cause=log.problem(error))
+        session.loop = Loop(source, parent, lambda frame: receive(session, frame), lambda: session.calls.is_full)
+        session.output = Output(sink, lambda: session.loop.end(0))
+    except Exception as error:  # noqa: BLE001 - told, like any other
+        reason = explained(error)
+        log.error("cannot start", reason=reason, cause=log.problem(error))
         if isinstance(service, Service):
             service.close()
-        return answer_alone(source, sink, NO_THREADS)
-    session.loop = Loop(source, parent, lambda frame: receive(session, frame), lambda: session.calls.is_full)
-    session.output = Output(sink, lambda: session.loop.end(0))
+        return answer_alone(source, sink, reason)
     status = session.loop.run()
     close(session)
     return status

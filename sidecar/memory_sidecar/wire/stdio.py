@@ -12,7 +12,19 @@ from typing import Final
 
 from ..named_tuple import NamedTuple
 
-__all__ = ["PARENT_VARIABLE", "NotPrivateError", "Parent", "claim", "receive", "send", "watch_parent"]
+__all__ = [
+    "PARENT_VARIABLE",
+    "TICKET_VARIABLE",
+    "NotPrivateError",
+    "Parent",
+    "claim",
+    "receive",
+    "send",
+    "watch_parent",
+]
+
+TICKET_VARIABLE: Final = "MEMORY_SIDECAR_TICKET"
+"""The environment variable that names the file of the launch ticket: see `ticket`."""
 
 PARENT_VARIABLE: Final = "MEMORY_SIDECAR_PARENT"
 """The environment variable in which a harness may say which process it is."""
@@ -30,20 +42,33 @@ def claim() -> tuple[int, int]:
 
     Raises:
         NotPrivateError: one of them is not a pipe or an unnamed socket pair.
+        OSError: there is no descriptor left. 0 and 1 are as they were then.
     """
     for descriptor, name in ((0, "stdin"), (1, "stdout")):
         if not _is_private(descriptor):
             raise NotPrivateError(f"{name} is not a pipe from a parent process")
-    source, sink = os.dup(0), os.dup(1)
+    taken: list[int] = []
     try:
-        empty = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:  # a root directory without /dev
-        empty, writer = os.pipe()
-        os.close(writer)
+        taken += [os.dup(0), os.dup(1)]
+        empty = _open_empty()
+    except OSError:
+        for descriptor in taken:
+            os.close(descriptor)
+        raise
+    source, sink = taken
     os.dup2(empty, 0)
     os.close(empty)
     os.dup2(2, 1)
     return source, sink
+
+
+def _open_empty() -> int:
+    try:
+        return os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:  # a root directory without /dev
+        empty, writer = os.pipe()
+        os.close(writer)
+        return empty
 
 
 def receive(source: int, size: int) -> bytes | None:

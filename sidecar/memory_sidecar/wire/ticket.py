@@ -19,10 +19,9 @@ from typing import Final
 
 from ..system import files
 from ..system.digest import compare_digest
+from .stdio import TICKET_VARIABLE
 
 __all__ = ["TICKET_VARIABLE", "WHO_MAY_START", "Ticket", "TicketError", "open_ticket"]
-
-TICKET_VARIABLE: Final = "MEMORY_SIDECAR_TICKET"
 
 WHO_MAY_START: Final = (
     "memory-sidecar serve is started by an agent harness, which passes a fresh ticket in "

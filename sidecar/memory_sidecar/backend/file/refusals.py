@@ -38,7 +38,13 @@ REPLACED: Final = (
     "The memory store was replaced while in use, and this sidecar may not change the new one. Nothing was changed; "
     "its operator must restart the sidecar."
 )
+_TOO_MANY_FILES: Final = (
+    "The memory store could not be opened: too many files are open. Nothing was changed; end other runs, or its "
+    "operator must raise the limit of open files (ulimit -n)."
+)
 _EXPLANATIONS: Final = {
+    errno.EMFILE: _TOO_MANY_FILES,
+    errno.ENFILE: _TOO_MANY_FILES,
     errno.ENOSPC: _NO_SPACE,
     errno.EDQUOT: _NO_SPACE,
     errno.EFBIG: _NO_SPACE,
