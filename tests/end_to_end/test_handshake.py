@@ -562,7 +562,7 @@ def test_a_place_where_nothing_can_be_made_is_answered_with_its_name() -> None:
         assert_cannot_start(sidecar, "/proc/memory", "directory", "--journal-dir")
 
 
-def test_wrong_usage_is_one_line_and_64(tmp_path: Path) -> None:
-    with Sidecar(tmp_path, "--no-such-option") as sidecar:
+def test_wrong_usage_without_a_ticket_is_one_line_and_64(tmp_path: Path) -> None:
+    with Sidecar(tmp_path, "--no-such-option", ticket="") as sidecar:
         assert sidecar.wait() == 64
         assert "--no-such-option" in sidecar.stderr

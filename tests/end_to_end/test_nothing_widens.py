@@ -106,8 +106,10 @@ def test_no_flag_opens_it(tmp_path: Path) -> None:
         assert_closed(tmp_path, f"--{name}", "mcp")
     for name in INVITING:  # refused to the harness itself
         with Sidecar(tmp_path / "state", f"--{name}", "true", cwd=tmp_path) as sidecar:
-            assert sidecar.wait() == 64
-            assert sidecar.rest() == []
+            hello = sidecar.hello()
+            sidecar.send(hello)
+            assert f"--{name}" in sidecar.answer(hello)["error"]["message"]
+            assert sidecar.wait() == 78
     assert served(tmp_path, *words) == served(tmp_path)
 
 

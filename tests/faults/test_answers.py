@@ -19,23 +19,27 @@ from tests.support.sidecar import SERVE, Frame, Sidecar, configured, guarded, la
 from memory_sidecar.exits import EX_CONFIG
 from memory_sidecar.system import disk
 
-ANSWERS: Final = ["EACCES", "EINVAL", "ENOSYS", "EOPNOTSUPP", "ENOLCK", "ENAMETOOLONG", "EMLINK", "ESTALE"]
-FAILURES: Final = ["EIO", "EROFS", "EPERM"]
+from .answers import cases, rule
 
-CANNOT_FLUSH: Final = {"EINVAL": "works", "ENOSYS": "works", "EOPNOTSUPP": "works"}
-NO_LINKS: Final = {"EACCES": "works", "ENOSYS": "works", "EOPNOTSUPP": "works", "EMLINK": "works", "EPERM": "works"}
+Row = tuple[str, str, str]
+
+WORKS: Final[Row] = ("works",) * 3
+AGAIN: Final = {"EINTR": WORKS}
+CANNOT_FLUSH: Final = dict.fromkeys(("EINVAL", "ENOSYS", "EOPNOTSUPP", "EINTR"), WORKS)
+NO_LINKS: Final = dict.fromkeys(("EACCES", "ENOSYS", "EOPNOTSUPP", "EMLINK", "EPERM"), WORKS)
 
 # What creating, overwriting and deleting come to, and the answers for which it is another thing.
-TABLE: Final[dict[str, tuple[tuple[str, str, str], dict[str, str]]]] = {
-    "flock": (("no start",) * 3, {}),
+TABLE: Final[dict[str, tuple[Row, dict[str, Row]]]] = {
+    "flock": (("no start",) * 3, AGAIN),
     "link": (("refused", "works", "works"), NO_LINKS),
     "fsync": (("refused", "refused", "works"), CANNOT_FLUSH),
     "fsyncdir": (("no start",) * 3, CANNOT_FLUSH),
     "rename": (("works", "refused", "refused"), {}),
     "unlink": (("works", "works", "refused"), {}),
-    "create": (("refused", "refused", "works"), {}),
-    "write": (("refused", "refused", "works"), {}),
-    "ftruncate": (("works",) * 3, {}),
+    "create": (("refused", "refused", "works"), AGAIN),
+    "write": (("refused", "refused", "works"), AGAIN),
+    "ftruncate": (WORKS, {}),
+    "mkdir": (WORKS, {}),
 }
 
 
@@ -48,17 +52,11 @@ def played(sidecar: Sidecar, name: str, **arguments: Any) -> tuple[str, Frame]:
     return ("unknown" if "outcome" in text else "refused"), answer
 
 
-@pytest.mark.parametrize("call", TABLE)
-@pytest.mark.parametrize("name", ANSWERS + FAILURES)
-def test_an_answer_at_every_call(call: str, name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("call", "name"), list(cases(TABLE)))
+def test_an_answer_at_every_call(call: str, name: str, prepared: Path) -> None:
     usual, others = TABLE[call]
-    expected = (others[name],) * 3 if name in others else usual
-    with launched(tmp_path) as sidecar:
-        sidecar.write("old", "text")
-        sidecar.write("gone", "text")
-        sidecar.leave()
-    env = spoiled(tmp_path / "memory", {call: getattr(errno, name)})
-    with Sidecar(tmp_path, env=env) as sidecar:
+    expected = others.get(name, usual)
+    with Sidecar(prepared, env=spoiled(prepared / "memory", {call: rule(name)})) as sidecar:
         hello = sidecar.hello()
         sidecar.send(hello)
         answer = sidecar.answer(hello)

@@ -1,7 +1,7 @@
 /* A file system that answers some calls with an error, for a process that is started with this in LD_PRELOAD.
 
    SHIM_RULES: CALL=ERRNO[@FIRST[+COUNT]], separated by commas. CALL is flock, link, fsync, fsyncdir, rename, unlink,
-   ftruncate, open or write; the error comes at the FIRST such call (1 by default) and COUNT times (for ever by default).
+   ftruncate, mkdir, open or write; the error comes at the FIRST such call (1 by default) and COUNT times (for ever by default).
    SHIM_UNDER: only what is below this directory is spoiled. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -84,6 +84,14 @@ int unlinkat(int directory, const char *name, int flags) {
 int unlink(const char *name) {
     if (below(name) && spoiled("unlink")) return -1;
     return REAL(unlink)(name);
+}
+int mkdir(const char *path, mode_t mode) {
+    if (below(path) && spoiled("mkdir")) return -1;
+    return REAL(mkdir)(path, mode);
+}
+int mkdirat(int directory, const char *name, mode_t mode) {
+    if (name_below(directory, name) && spoiled("mkdir")) return -1;
+    return REAL(mkdirat)(directory, name, mode);
 }
 int ftruncate64(int fd, off64_t length) {
     if (descriptor_below(fd) && spoiled("ftruncate")) return -1;

@@ -19,7 +19,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import pytest
-from tests.support.sidecar import OPEN, SERVE, Sidecar, environment, launched, make_ticket, patched, until
+from tests.support.sidecar import OPEN, SERVE, UNSAVED, Sidecar, environment, launched, make_ticket, patched, until
 
 from memory_sidecar.config import ConfigError, load
 from memory_sidecar.exits import EX_CONFIG, EX_USAGE
@@ -33,6 +33,44 @@ def leave_directory() -> None:
     os.rmdir(directory)
 
 
+def stderr_is(make: Callable[[], int]) -> Callable[[], object]:
+    """The descriptor that `make` opens, in place of stderr."""
+
+    def replace() -> None:
+        descriptor = make()
+        os.dup2(descriptor, 2)
+        os.close(descriptor)
+
+    return replace
+
+
+def pipe_without_a_reader() -> int:
+    reader, writer = os.pipe()
+    os.close(reader)
+    return writer
+
+
+def full_pipe() -> int:
+    """One that takes nothing more and does not wait; its reader lives as long as the process."""
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    with suppress(BlockingIOError):
+        while True:
+            os.write(writer, b"x" * 65536)
+    os.set_inheritable(reader, True)
+    return writer
+
+
+def limit(what: int, most: int) -> Callable[[], object]:
+    return lambda: resource.setrlimit(what, (most, most))
+
+
+def ignore_signals() -> None:
+    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+        with suppress(OSError):
+            signal.signal(number, signal.SIG_IGN)
+
+
 class Row(NamedTuple):
     """How the process is launched: `before` runs in it before exec. `refused` is "" where it is to work."""
 
@@ -44,6 +82,23 @@ class Row(NamedTuple):
 
 ROWS: dict[str, Row] = {
     "stderr closed": Row(lambda: os.close(2)),
+    "stderr that nobody reads": Row(stderr_is(pipe_without_a_reader)),
+    "stderr that is full and does not wait": Row(stderr_is(full_pipe)),
+    "stderr on a full device": Row(stderr_is(lambda: os.open("/dev/full", os.O_WRONLY))),
+    "stderr that is open for reading": Row(stderr_is(lambda: os.open("/dev/null", os.O_RDONLY))),
+    "all signals blocked": Row(lambda: signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())),
+    "all signals ignored": Row(ignore_signals),
+    "SIGPIPE that ends a process": Row(lambda: signal.signal(signal.SIGPIPE, signal.SIG_DFL)),
+    "a session of its own": Row(os.setsid),
+    "too few descriptors": Row(
+        limit(resource.RLIMIT_NOFILE, 12), refused="may open too few files; raise its limit of descriptors to 64"
+    ),
+    "hardly any descriptors": Row(
+        limit(resource.RLIMIT_NOFILE, 6), refused="may open too few files; raise its limit of descriptors to 64"
+    ),
+    "a small stack": Row(limit(resource.RLIMIT_STACK, 256 << 10)),
+    "a stack without a limit": Row(limit(resource.RLIMIT_STACK, resource.RLIM_INFINITY)),
+    "no locked memory": Row(limit(resource.RLIMIT_MEMLOCK, 0)),
     "umask that takes the owner's rights": Row(lambda: os.umask(0o777)),
     "umask that gives all rights": Row(lambda: os.umask(0)),
     "the lowest priority": Row(lambda: os.nice(19)),
@@ -61,6 +116,15 @@ ROWS: dict[str, Row] = {
     "another encoding for streams": Row(env={"PYTHONIOENCODING": "utf-16"}),
     "no temporary directory": Row(env={"TMPDIR": "/nonexistent"}),
     "no search path": Row(env={"PATH": ""}),
+    "no home": Row(env={"HOME": ""}),
+    "a home that isn't there": Row(env={"HOME": "/nonexistent"}),
+    "a prompt at the end": Row(env={"PYTHONINSPECT": "1"}),
+    "an odd module path": Row(
+        env={"PYTHONPATH": f"{environment()['PYTHONPATH']}::relative:/nonexistent:/dev/null", "PYTHONSAFEPATH": "1"}
+    ),
+    "variables that are not text": Row(env={"\udcff": "\udcfe", "TZ": "\udcff"}),
+    "a very long variable": Row(env={"X": "x" * 100_000}),
+    "telltales of the interpreter": Row(env={"PYTHONVERBOSE": "1", "PYTHONPROFILEIMPORTTIME": "1"}),
     "a debug allocator": Row(env={"PYTHONMALLOC": "debug", "PYTHONDEVMODE": "1"}),
 }
 
@@ -83,6 +147,44 @@ def test_what_comes_of_it(name: str, tmp_path: Path) -> None:
     modes = {path: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.rglob("*")}
     assert {mode for path, mode in modes.items() if path.is_dir()} == {0o700}
     assert {mode for path, mode in modes.items() if not path.is_dir()} == {0o600}
+
+
+@pytest.mark.parametrize("size", [16, 24, 40])
+def test_little_address_space_is_told_with_its_remedy(size: int, tmp_path: Path) -> None:
+    """Where it is enough for the interpreter, whatever that needs here."""
+    with Sidecar(tmp_path, preexec_fn=limit(resource.RLIMIT_AS, size << 20)) as sidecar:
+        hello = sidecar.hello()
+        with suppress(BrokenPipeError):
+            sidecar.send(hello)
+        try:
+            answer = sidecar.answer(hello)
+        except EOFError:
+            assert "memory_sidecar" not in sidecar.stderr, "the interpreter itself did not start"
+        else:
+            assert "error" not in answer or "ulimit -" in answer["error"]["message"]
+
+
+def test_a_file_that_may_not_grow_is_a_disk_without_room(tmp_path: Path) -> None:
+    with launched(tmp_path, preexec_fn=limit(resource.RLIMIT_FSIZE, 100)) as sidecar:
+        answer = sidecar.call("memory_write", {"key": "a", "description": "d", "content": "x" * 1000})
+        assert "no space left" in answer["content"][0]["text"]
+        assert UNSAVED in answer["_meta"]
+        assert sidecar.read("a")["found"] is False
+        assert sidecar.leave() == 0
+
+
+def test_runs_are_refused_before_the_others_have_no_descriptors(tmp_path: Path) -> None:
+    with launched(tmp_path, preexec_fn=limit(resource.RLIMIT_NOFILE, 32)) as sidecar:
+        opened = []
+        while "error" not in (answer := sidecar.ask(OPEN, {"run": f"run-{len(opened)}"})):
+            opened.append(f"run-{len(opened)}")
+        assert "open no more files; end a run first, or raise ulimit -n" in answer["error"]["message"]
+        assert len(opened) > 8
+        for run in opened:
+            assert sidecar.write(run, "x", run)["written"]
+        sidecar.suspend(opened.pop())
+        sidecar.open("another")
+        assert sidecar.leave() == 0
 
 
 @pytest.mark.parametrize(("descriptor", "name"), [(0, "stdin"), (1, "stdout")])

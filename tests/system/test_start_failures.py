@@ -1,14 +1,21 @@
 """Whatever step of the start fails, the harness is answered with what is wrong, and only then does the process end."""
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
-from tests.support.sidecar import SERVE, Sidecar
+from tests.support.sidecar import SERVE, Frame, Sidecar
 
 from memory_sidecar.exits import EX_CONFIG
 
 STEPS: Final = [
+    "cli.serve.put_right",
+    "cli.serve.restart_alone",
+    "cli.serve.claim",
+    "cli.serve.watch_parent",
+    "cli.serve._configure_log",
+    "cli.serve.open_ticket",
     "cli.serve.places",
     "cli.serve.prepare",
     "cli.serve._tell_start",
@@ -28,29 +35,100 @@ STEPS: Final = [
     "system.files.make_private_directory",
     "system.lockdown.lock",
     "backend.file.row.open_file",
+    "wire.serve.Gate",
+    "wire.serve.Session",
+    "wire.serve.Loop",
+    "wire.serve.Output",
     "wire.session.Lanes",
     "wire.lanes.Lane",
 ]
-ERRORS: Final = ["OSError(5, 'Input/output error')", "MemoryError()", 'RuntimeError("can\'t start new thread")']
+ERRORS: Final = [
+    "OSError(5, 'Input/output error')",
+    "OSError(24, 'Too many open files')",
+    "MemoryError()",
+    'RuntimeError("can\'t start new thread")',
+    "ValueError('unforeseen')",
+]
 
 
-@pytest.mark.parametrize("error", ERRORS, ids=lambda text: text.partition("(")[0])
-@pytest.mark.parametrize("step", STEPS)
-def test_the_harness_is_answered(step: str, error: str, tmp_path: Path) -> None:
-    module, _, name = step.rpartition(".")
-    program = (
-        f"import sys; from importlib import import_module; module = import_module('memory_sidecar.{module}')\n"
-        "def fail(*_, **__):\n"
-        f"    raise {error}\n"
-        f"module.{name} = fail\n"
-        "from memory_sidecar.cli import main; sys.exit(main(sys.argv[1:]))"
+def some_failures() -> Iterator[Any]:
+    """Each error at each step. In the ordinary run each step meets one, and each error is met at several steps."""
+    for at, step in enumerate(STEPS):
+        for number, error in enumerate(ERRORS):
+            marks = () if at % len(ERRORS) == number else pytest.mark.long
+            yield pytest.param(
+                step, error, marks=marks, id=f"{step}-{error.partition(',')[0].partition('(')[0]}{number}"
+            )
+
+
+def answered(program: str, place: Path, *arguments: str, method: str = "initialize") -> Frame:
+    """The error that `program`, which goes on as `serve`, answers its first request with; it ends then."""
+    words = (
+        SERVE[0],
+        "-c",
+        f"{program}\nimport sys\nfrom memory_sidecar.cli import main\nsys.exit(main(sys.argv[1:]))",
     )
-    with Sidecar(tmp_path, command=(SERVE[0], "-c", program, "serve")) as sidecar:
-        hello = sidecar.hello()
-        sidecar.send(hello)
-        answer = sidecar.answer(hello)
-        assert answer["id"] == hello["id"]
+    with Sidecar(place, *arguments, command=(*words, "serve")) as sidecar:
+        request = sidecar.hello() if method == "initialize" else sidecar.modern(sidecar.message(method), {})
+        sidecar.send(request)
+        answer = sidecar.answer(request)
+        assert answer["id"] == request["id"]
         assert answer["error"]["message"]
         assert "Traceback" not in answer["error"]["message"]
         assert sidecar.wait() == EX_CONFIG
         assert "Traceback" not in sidecar.stderr
+        error: Frame = answer["error"]
+        return error
+
+
+@pytest.mark.parametrize(("step", "error"), list(some_failures()))
+def test_the_harness_is_answered(step: str, error: str, tmp_path: Path) -> None:
+    module, _, name = step.rpartition(".")
+    program = (
+        f"from importlib import import_module; module = import_module('memory_sidecar.{module}')\n"
+        "def fail(*_, **__):\n"
+        f"    raise {error}\n"
+        f"module.{name} = fail"
+    )
+    answered(program, tmp_path, method="initialize" if len(step) % 2 else "tools/list")
+
+
+@pytest.mark.parametrize("module", ["memory_sidecar.assemble", "memory_sidecar.wire.serve", "resource"])
+def test_a_module_that_cannot_be_loaded_is_named(module: str, tmp_path: Path) -> None:
+    error = answered(f"import sys; sys.modules[{module!r}] = None", tmp_path)
+    assert f"the module {module} cannot be loaded; install memory-sidecar again" in error["message"]
+
+
+@pytest.mark.parametrize(
+    "words", [("--no-such-option", "x"), ("--identity",), ("stray",), ("--log-level", "loud"), ("--run", "a", "b")]
+)
+def test_wrong_usage_is_answered_too(words: tuple[str, ...], tmp_path: Path) -> None:
+    with Sidecar(tmp_path, *words) as sidecar:
+        hello = sidecar.hello()
+        sidecar.send(hello)
+        message = sidecar.answer(hello)["error"]["message"]
+        assert any(word.strip("-") in message for word in words)
+        assert "--help" in message or "use error, warning" in message
+        assert sidecar.wait() == EX_CONFIG
+
+
+def test_a_stranger_learns_nothing_from_wrong_usage(tmp_path: Path) -> None:
+    with Sidecar(tmp_path, "--no-such-option", "x") as sidecar:
+        hello = sidecar.hello(capabilities={})
+        sidecar.send(hello)
+        error = sidecar.answer(hello)["error"]
+        assert "refused by the exposure policy" in error["message"]
+        assert "no-such-option" not in str(error)
+
+
+def test_the_last_word_answers_probes_and_then_the_request(tmp_path: Path) -> None:
+    program = "import memory_sidecar.wire.serve as module\nmodule.Loop = None"
+    words = (SERVE[0], "-c", f"{program}\nfrom memory_sidecar.cli import main\nraise SystemExit(main(['serve']))")
+    with Sidecar(None, command=words, identity="") as sidecar:
+        probe, hello = sidecar.modern(sidecar.message("server/discover"), {}), sidecar.hello()
+        sidecar.send_bytes(b"\xef\xbb\xbf\nno json\n[]\n" + b"x" * (2 << 20) + b"\n")
+        sidecar.send(probe)
+        assert "cannot start" in sidecar.answer(probe)["error"]["message"]
+        sidecar.send(hello)
+        assert "cannot start" in sidecar.answer(hello)["error"]["message"]
+        assert sidecar.wait() == EX_CONFIG

@@ -108,7 +108,11 @@ def serve_harness(options: Mapping[str, str | None], wrong: StartError | None = 
         parent, ticket, service = _prepared(options, path, wrong)
     except Exception as error:  # noqa: BLE001 - told, like any other
         return _answer_alone(source, sink, error)
-    return serve(source, sink, parent, ticket, service)
+    status = serve(source, sink, parent, ticket, service)
+    if sys.flags.inspect and not is_brought():
+        # PYTHONINSPECT: the interpreter would go on with a prompt, find stdin at its end, and say 1.
+        os._exit(status)
+    return status
 
 
 def _prepared(
