@@ -180,6 +180,8 @@ class Attempts:
             "socket file inside": lambda: os.mknod(f"{inside}/sock", 0o140600),
             "device inside": lambda: os.mknod(f"{inside}/device", 0o020600, os.makedev(1, 3)),
             "/dev/null": write(os.devnull, os.O_WRONLY),
+            "a new terminal": lambda: os.close(os.open("/dev/ptmx", os.O_RDWR | os.O_NOCTTY)),
+            "read a terminal": lambda: os.close(os.open("/dev/ptmx", os.O_RDONLY | os.O_NOCTTY)),
             "/dev/shm": lambda: tempfile.TemporaryFile(dir="/dev/shm").close(),
             "own memory": write("/proc/self/mem", os.O_RDWR),
             "chmod": lambda: os.chmod(foreign, 0o666),

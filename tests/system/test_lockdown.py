@@ -5,6 +5,7 @@ Each attempt also runs in a process that isn't locked. One that fails there as w
 
 import contextlib
 import errno
+import fcntl
 import json
 import os
 import re
@@ -14,6 +15,7 @@ import socket
 import struct
 import subprocess
 import sys
+import termios
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -38,8 +40,8 @@ as_root = pytest.mark.skipif(not ROOT, reason="needs root to become another user
 CORE = {
     "bind", "listen without bind", "accept", "udp", "netlink", "unix", "abstract unix", "io_uring",
     "datagram pair to an address", "fast open", "open for writing", "truncate by opening", "create", "unlink",
-    "rename within", "rename out", "mkdir", "mkdir inside", "symlink inside", "/dev/null", "chmod", "utime",
-    "run", "spawn", "fork", "clone", "memory file", "become dumpable", "connect",
+    "rename within", "rename out", "mkdir", "mkdir inside", "symlink inside", "/dev/null", "read a terminal", "chmod",
+    "utime", "run", "spawn", "fork", "clone", "memory file", "become dumpable", "connect",
 }  # fmt: skip
 
 
@@ -161,6 +163,50 @@ def test_a_terminal_at_stderr_is_only_written_to(tmp_path: Path) -> None:
         assert b"told" in os.read(leader, 1000)
         os.close(leader)
         os.close(follower)
+
+
+@locks
+def test_no_terminal_is_read_by_its_name(tmp_path: Path) -> None:
+    """Not the one that controls it, nor another of the same user. What is no terminal is still read."""
+    code = (
+        "import os, sys; from memory_sidecar.system import lockdown\n"
+        "held = lockdown.lock([sys.argv[1]], None, sys.argv[2])\n"
+        "for path in ('/dev/tty', sys.argv[3], '/proc/self/fd/2',\n"
+        "             '/dev/zero', '/dev/urandom', '/etc/passwd', '/proc/stat'):\n"
+        "    try: told = str(len(os.read(os.open(path, os.O_RDONLY | os.O_NOCTTY), 1)))\n"
+        "    except OSError as error: told = error.strerror\n"
+        "    print(told)"
+    )
+    for mode, terminal in (("off", "1"), ("require", "Permission denied")):
+        leader, follower = os.openpty()
+        other, named = os.openpty()
+        os.write(leader, b"typed\n" * 2)
+        os.write(other, b"typed\n")
+
+        def control(terminal: int = follower) -> None:
+            os.setsid()
+            fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
+
+        done = subprocess.run(
+            [sys.executable, "-c", code, str(tmp_path), mode, os.ttyname(named)],
+            stdout=subprocess.PIPE, stderr=follower, text=True, timeout=60, check=True, preexec_fn=control,
+        )  # fmt: skip
+        assert done.stdout.splitlines() == [terminal] * 3 + ["1"] * 4, mode
+        for descriptor in (leader, follower, other, named):
+            os.close(descriptor)
+
+
+@locks
+def test_a_root_that_cannot_be_listed_is_told(tmp_path: Path) -> None:
+    """Then nothing beside the devices can be granted, so they stay readable as well."""
+    code = (
+        "import os, sys; plain = os.access\n"
+        "os.access = lambda path, how: path != '/' and plain(path, how)\n"
+        "held = lockdown.lock([sys.argv[1]], None, 'auto'); print(held.describe()); open('/etc/passwd').close()"
+    )
+    said = "terminals and other devices can be read by their names, since the root directory cannot be listed"
+    assert said in run(code, str(tmp_path)).stdout
+    assert "LockdownError" in run(code.replace("auto", "require"), str(tmp_path)).stderr
 
 
 @locks
@@ -294,7 +340,7 @@ def test_a_directory_that_is_not_there_is_named(tmp_path: Path) -> None:
         ("lockdown._filter = lambda *_: 0", "binding, listening, accepting, io_uring, executing"),
         (
             "lockdown.restrict = lambda *_, **__: 0",
-            "writing outside the given directories, connecting to another port",
+            "writing outside the given directories, reading a terminal, connecting to another port",
         ),
         ("lockdown.seccomp.conditions = lambda *_: {'socket': ()}", "UDP, UDP over IPv6, MPTCP"),
     ],

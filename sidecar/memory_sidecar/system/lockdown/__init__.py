@@ -1,18 +1,19 @@
 """Gives up, for the rest of the process, every right that serving memory doesn't need.
 
 Rule: what is refused here is refused by the kernel, not by this program, and nothing can win it back. Three
-mechanisms, each closing what the others leave open: Landlock (which files may be written, which TCP ports
-connected), a seccomp filter (which system calls exist at all, which sockets) and "not dumpable" (who may look
+mechanisms, each closing what the others leave open: Landlock (which files may be written, which devices read, which
+TCP ports connected), a seccomp filter (which system calls exist at all, which sockets) and "not dumpable" (who may look
 into this process). Root also loses its capabilities, but for those that open files. A thread that already
 runs would keep its rights, so this happens before the first one.
 
 Denied afterwards: writing, creating, removing, truncating anywhere but in the given directories, and there
-anything but ordinary files; changing owners, modes, times and attributes; executing; starting a process;
-binding, listening, accepting; every socket but a pair of connected stream sockets; io_uring; tracing,
+anything but ordinary files; changing owners, modes, times and attributes; reading devices; executing; starting a
+process; binding, listening, accepting; every socket but a pair of connected stream sockets; io_uring; tracing,
 reading or signalling another process; shared memory and message queues; namespaces and mounts; terminal and
 device control; administration. With ports to connect to, IPv4 and IPv6 TCP sockets to these ports remain.
 
-Not denied: reading files (modules, certificates, time zones are loaded late), and using what is already open.
+Not denied: reading files (modules, certificates, time zones are loaded late), and using what is already open. A file
+system that is mounted later at the root itself is not read; terminals, like other devices, are not opened by name.
 Descriptors received before or over an open socket can't be filtered; what was opened before keeps its rights.
 Landlock knows ports, not addresses: a broker's port is open on every host.
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from .held import Held
 from .kernel import Kernel
-from .landlock import ABI_PORTS
+from .landlock import ABI_PORTS, root_is_listed
 from .seccomp import (
     AF_INET,
     AF_INET6,
@@ -27,6 +27,8 @@ __all__ = ["probe"]
 
 
 _DEVICE: Final = "/dev/null"
+_TERMINAL: Final = "/dev/ptmx"
+"""Everybody may open it, and gets a new terminal's other end; without lockdown that always succeeds."""
 _F_SETOWN: Final = 8
 
 
@@ -39,7 +41,8 @@ def probe(kernel: Kernel, held: Held, writable: Sequence[str], ports: Sequence[i
     outcomes: dict[str, bool] = {}
     if held.landlock_abi is not None:
         inside = any(_DEVICE.startswith(f"{os.path.realpath(path)}/") for path in writable)
-        outcomes["writing outside the given directories"] = not inside and _opens_for_writing(_DEVICE)
+        outcomes["writing outside the given directories"] = not inside and _opens(_DEVICE, os.O_WRONLY)
+        outcomes["reading a terminal"] = not inside and root_is_listed() and _opens(_TERMINAL, os.O_RDONLY)
     if held.seccomp:
         outcomes |= _probe_calls(kernel)
         outcomes |= _probe_sockets(kernel, ports is not None)
@@ -48,9 +51,9 @@ def probe(kernel: Kernel, held: Held, writable: Sequence[str], ports: Sequence[i
     return [name for name, possible in outcomes.items() if possible]
 
 
-def _opens_for_writing(path: str) -> bool:
+def _opens(path: str, how: int) -> bool:
     try:
-        os.close(os.open(path, os.O_WRONLY | os.O_CLOEXEC))
+        os.close(os.open(path, how | os.O_NOCTTY | os.O_CLOEXEC))
     except OSError:
         return False
     return True
