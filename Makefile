@@ -14,10 +14,10 @@ FRAMEWORKS := $(or $(NAMES),$(patsubst requirements/frameworks/%.txt,%,$(wildcar
 JAVASCRIPT := examples/adapters/js
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help demo test test-long faults audit-corpus fuzz soak cancels races mutants bench bench-quick yaml-readers lint format schema lock clean guards-fastmcp guards-cost frameworks
+.PHONY: help demo test test-long faults audit-corpus fuzz soak cancels races mutants bench bench-quick yaml-readers lint format schema lock clean guards-fastmcp guards-mcp-1 guards-cost frameworks
 
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
+	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
 
 demo: $(VENV)/.runtime ## show the main job: launch, remember, suspend, resume; no network service
 	@$(BIN)/python examples/demo.py
@@ -60,6 +60,9 @@ mutants: $(VENV)/.dev ## plant small faults in the code that decides, one at a t
 
 guards-fastmcp: $(FASTMCP)/.ready ## hostile handlers on guarded servers of the package fastmcp; prints what they were told
 	$(FASTMCP)/bin/python -m tests.policy.fastmcp_guards
+
+guards-mcp-1: .frameworks/mcp-1/.ready ## the same behind guard_mcp_app on servers of the SDK's first version, mcp 1.x (three minutes)
+	.frameworks/mcp-1/bin/python -W ignore -m tests.policy.mcp_1_guards
 
 frameworks: $(VENV)/.dev $(FRAMEWORKS:%=.frameworks/%/.ready) $(if $(filter js,$(FRAMEWORKS)),$(JAVASCRIPT)/node_modules/.ready) ## the example of each agent framework, with the real package and a scripted model; NAMES="agno js" for some (Linux)
 	$(BIN)/python -m tests.frameworks $(NAMES)

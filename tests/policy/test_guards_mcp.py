@@ -426,6 +426,11 @@ def test_another_version_of_the_sdk_is_refused_with_the_remedy(tmp_path: Path) -
         "for server in (Server(), FastMCP()):\n"
         "    try: guard_mcp(server)\n"
         "    except ExposureRefused as refused: print(refused)\n"
+        "class App:\n"
+        "    routes = [Server()]\n"
+        "    async def __call__(self, scope, receive, send): ...\n"
+        "from exposure_policy.guards import guard_mcp_app\n"
+        "assert guard_mcp_app(App()), 'the remedy is one'\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     told = done.stdout.splitlines()

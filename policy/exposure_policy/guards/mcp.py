@@ -94,8 +94,9 @@ def guarded(server: object) -> bool:
 def guard_app(app: App, *, accept: Mapping[str, str] | None = None) -> App:
     """Guard an ASGI application of any framework: every request and WebSocket, and the agent cards that it publishes.
 
-    MCP servers that are mounted anywhere in it are guarded too, so that they are refused what they may not offer. Use
-    it on the outermost application, after everything is mounted.
+    MCP servers that are mounted anywhere in it are guarded too, so that they are refused what they may not offer; those
+    of the SDK's first version, 1.x, are served with the mark alone. Use it on the outermost application, after
+    everything is mounted.
 
     Returns the same application if it is an object. A plain function cannot be changed: serve what is returned.
 
@@ -116,17 +117,26 @@ def _parts(server: Any) -> "tuple[Server[Any], Any]":
     kinds = {f"{kind.__module__.partition('.')[0]}.{kind.__name__}" for kind in type(server).__mro__}
     if not kinds & {"mcp.Server", "mcp.MCPServer", "mcp.FastMCP", "fastmcp.FastMCP"}:
         raise TypeError(f"guard() takes an MCP server of mcp or fastmcp, not {type(server).__name__}")
-    try:
-        from mcp.server.lowlevel import Server
-        from mcp.server.mcpserver import MCPServer
-    except ImportError as error:
-        raise ExposureRefused(type(server).__name__, Surface.MCP.value, _NEEDS) from error
+    if not _known():
+        raise ExposureRefused(type(server).__name__, Surface.MCP.value, _NEEDS)
+    from mcp.server.lowlevel import Server
+    from mcp.server.mcpserver import MCPServer
+
     if isinstance(server, Server):
         return server, None
     low = server._lowlevel_server if isinstance(server, MCPServer) else getattr(server, "_mcp_server", None)
     if not isinstance(low, Server):
         raise ExposureRefused(type(server).__name__, Surface.MCP.value, _NEEDS)
     return low, server
+
+
+def _known() -> bool:
+    """Whether the SDK is of a version that the guards know: 1.x has no `mcpserver`."""
+    try:
+        import mcp.server.mcpserver  # noqa: F401 - only whether it is there
+    except ImportError:
+        return False
+    return True
 
 
 def _owner(server: Any) -> Any:
@@ -183,9 +193,13 @@ def _introduction(server: Any) -> dict[str, Any]:
 
 
 def _mounted(app: Any) -> Iterator[Any]:
-    """The MCP servers below a Starlette application, a route or an ASGI wrapper; none if the SDK is not in use."""
+    """The MCP servers below a Starlette application, a route or an ASGI wrapper, of an SDK that is in use and known.
+
+    Those of another version cannot be guarded themselves: what they register is not looked at, but whoever comes in
+    through the application is served with the mark, and what goes out is looked at.
+    """
     lowlevel = getattr(sys.modules.get("mcp.server.lowlevel"), "Server", None)
-    if lowlevel is None:
+    if lowlevel is None or not _known():
         return
     stack: list[Any] = [app]
     seen: set[int] = set()
