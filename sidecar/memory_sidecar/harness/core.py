@@ -9,16 +9,19 @@ import threading
 import uuid
 import weakref
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, Self, TypeVar
 
 from exposure_policy.serving import ask
 
 from . import bounds
+from .command import LaunchOptions, StrPath
 from .connection import Connection
 from .errors import OutcomeUnknownError, RequestRefusedError, SidecarDiedError, SidecarError
-from .run import Bound, Name
+from .log import Stderr
+from .run import Bound, Name, OpenRun
+from .start import start
 from .steps import Steps, Wait, answer
 from .supervision import Supervision
 
@@ -28,6 +31,8 @@ _REFUSED: Final = 1000
 _INVALID_PARAMS: Final = -32602
 
 Resume = Literal["auto", "require", "never"]
+
+R = TypeVar("R", bound=OpenRun)
 
 
 class Launched(Bound):
@@ -45,6 +50,28 @@ class Launched(Bound):
         """Runs that nobody has any more, though their blocks were never left."""
         self._left = False
         self._finalizer = _ended_with(self, connection)
+
+    @classmethod
+    def _launched(
+        cls,
+        command: Sequence[StrPath] | None,
+        env: Mapping[str, str] | None,
+        stderr: Stderr,
+        restarts: int,
+        options: LaunchOptions,
+    ) -> Steps[Self]:
+        """What entering the block of a launch takes."""
+
+        def started() -> Steps[Connection]:
+            return start(command, env, stderr, options)
+
+        return cls((yield from started()), Supervision(started, restarts) if restarts else None)
+
+    def _opened_as(
+        self, face: type[R], run: str | None, resume: Resume, scope: Mapping[str, Any] | None, identity: str | None
+    ) -> Steps[R]:
+        """What entering the block of a run takes."""
+        return face(self, (yield from self._open(run, resume, scope, identity)))
 
     @property
     def pid(self) -> int:

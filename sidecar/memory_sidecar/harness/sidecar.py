@@ -4,41 +4,47 @@ A coroutine of these may run in any task of any loop in any thread of the proces
 in another task than it was entered in. `memory_sidecar.harness.sync` is the same for programs without a loop.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
-from typing import Any, Generic, TypeVar, Unpack
+from typing import Any, NoReturn, TypeVar, Unpack
 
+from .block import Block
 from .command import LaunchOptions, StrPath
 from .core import Launched, Resume
 from .log import Stderr
 from .loops import drive
 from .result import ToolResult
 from .run import Ending, OpenRun
-from .start import start
-from .steps import Steps
-from .supervision import Supervision
 
 __all__ = ["MemorySidecar", "Run"]
 
 T = TypeVar("T")
 
 
-class _Block(AbstractAsyncContextManager[T], Generic[T]):
-    def __init__(self, enter: Callable[[], Steps[T]], leave: Callable[[T, BaseException | None], Steps[None]]) -> None:
-        self._enter = enter
-        self._leave = leave
-        self._inside: list[T] = []
+class _Block(Block[T], AbstractAsyncContextManager[T]):
+    _ENTERED_BY = "async with MemorySidecar.launch(...) as memory, memory.run(...) as run: ..."
 
     async def __aenter__(self) -> T:
-        inside = await drive(self._enter())
-        self._inside.append(inside)
-        return inside
+        return await drive(self._entered())
 
     async def __aexit__(
         self, kind: type[BaseException] | None, failure: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await drive(self._leave(self._inside.pop(), failure))
+        await drive(self._left(failure))
+
+    # Neither is part of the type that `launch` and `run` return: a type checker refuses both.
+
+    def __await__(self) -> NoReturn:
+        raise TypeError(f"it is not awaited but entered: {self._ENTERED_BY}")
+
+    def __enter__(self) -> NoReturn:
+        raise TypeError(
+            f"it is entered by {self._ENTERED_BY} For a program without an event loop, memory_sidecar.harness.sync "
+            "has the same for a plain `with`."
+        )
+
+    def __exit__(self, *_: object) -> None: ...
 
 
 class Run(OpenRun):
@@ -122,11 +128,10 @@ class MemorySidecar(Launched):
             RuntimeError: no loop of asyncio or trio runs.
         """
 
-        def enter() -> Steps["MemorySidecar"]:
-            supervision = Supervision(lambda: start(command, env, stderr, options), restarts)
-            return cls((yield from start(command, env, stderr, options)), supervision if restarts else None)
-
-        return _Block(enter, lambda memory, _: memory._leave())  # noqa: SLF001 - its own block
+        return _Block(
+            lambda: cls._launched(command, env, stderr, restarts, options),
+            lambda memory, _: memory._leave(),  # noqa: SLF001 - its own block
+        )
 
     def run(
         self,
@@ -153,10 +158,10 @@ class MemorySidecar(Launched):
             ExposureRefused: a stranger is being served (`exposure_policy.serving`).
         """
 
-        def enter() -> Steps[Run]:
-            return Run(self, (yield from self._open(run, resume, scope, identity)))
-
-        return _Block(enter, lambda opened, failure: opened._leave(failure))  # noqa: SLF001 - its own block
+        return _Block(
+            lambda: self._opened_as(Run, run, resume, scope, identity),
+            lambda opened, failure: opened._leave(failure),  # noqa: SLF001 - its own block
+        )
 
     async def runs(self, *, identity: str | None = None) -> list[dict[str, Any]]:
         """All runs of an identity: `run`, `state`, `created` and `updated` of each.

@@ -7,20 +7,19 @@ The same as `memory_sidecar.harness`, but that nothing is awaited. Any thread ma
 an event loop runs, a call holds it up. Ctrl-C cancels what is waited for; leaving a block it is passed on afterwards.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from types import TracebackType
-from typing import Any, Generic, TypeVar, Unpack
+from typing import Any, NoReturn, TypeVar, Unpack
 
+from .block import Block
 from .command import LaunchOptions, StrPath
 from .core import Launched, Resume
 from .errors import RequestRefusedError, SidecarDiedError, SidecarError, StartError
 from .log import Stderr
 from .result import ToolResult
 from .run import Ending, OpenRun
-from .start import start
-from .steps import Steps, here
-from .supervision import Supervision
+from .steps import here
 
 __all__ = [
     "LaunchOptions",
@@ -36,21 +35,26 @@ __all__ = [
 T = TypeVar("T")
 
 
-class _Block(AbstractContextManager[T], Generic[T]):
-    def __init__(self, enter: Callable[[], Steps[T]], leave: Callable[[T, BaseException | None], Steps[None]]) -> None:
-        self._enter = enter
-        self._leave = leave
-        self._inside: list[T] = []
+class _Block(Block[T], AbstractContextManager[T]):
+    _ENTERED_BY = "with MemorySidecar.launch(...) as memory, memory.run(...) as run: ..."
 
     def __enter__(self) -> T:
-        inside = here(self._enter())
-        self._inside.append(inside)
-        return inside
+        return here(self._entered())
 
     def __exit__(
         self, kind: type[BaseException] | None, failure: BaseException | None, trace: TracebackType | None
     ) -> None:
-        here(self._leave(self._inside.pop(), failure))
+        here(self._left(failure))
+
+    # Neither is part of the type that `launch` and `run` return: a type checker refuses both.
+
+    async def __aenter__(self) -> NoReturn:
+        raise TypeError(
+            f"it is entered by {self._ENTERED_BY} For a program on an event loop, memory_sidecar.harness has the same "
+            "for `async with`."
+        )
+
+    async def __aexit__(self, *_: object) -> None: ...
 
 
 class Run(OpenRun):
@@ -84,11 +88,10 @@ class MemorySidecar(Launched):
     ) -> AbstractContextManager["MemorySidecar"]:
         """Start a sidecar as a subprocess, serve the block, and end it; as `harness.MemorySidecar.launch`."""
 
-        def enter() -> Steps["MemorySidecar"]:
-            supervision = Supervision(lambda: start(command, env, stderr, options), restarts)
-            return cls((yield from start(command, env, stderr, options)), supervision if restarts else None)
-
-        return _Block(enter, lambda memory, _: memory._leave())  # noqa: SLF001 - its own block
+        return _Block(
+            lambda: cls._launched(command, env, stderr, restarts, options),
+            lambda memory, _: memory._leave(),  # noqa: SLF001 - its own block
+        )
 
     def run(
         self,
@@ -100,10 +103,10 @@ class MemorySidecar(Launched):
     ) -> AbstractContextManager[Run]:
         """Open a run, or resume it, and suspend it on leaving; as `harness.MemorySidecar.run`."""
 
-        def enter() -> Steps[Run]:
-            return Run(self, (yield from self._open(run, resume, scope, identity)))
-
-        return _Block(enter, lambda opened, failure: opened._leave(failure))  # noqa: SLF001 - its own block
+        return _Block(
+            lambda: self._opened_as(Run, run, resume, scope, identity),
+            lambda opened, failure: opened._leave(failure),  # noqa: SLF001 - its own block
+        )
 
     def runs(self, *, identity: str | None = None) -> list[dict[str, Any]]:
         """All runs of an identity; as `harness.MemorySidecar.runs`."""

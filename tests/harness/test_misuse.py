@@ -1,0 +1,65 @@
+"""What a newcomer gets wrong is told in one sentence, in the words of the library and with the remedy."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.sidecar import environment
+
+from memory_sidecar.harness import MemorySidecar, RequestRefusedError, sync
+
+ENTERED = r"async with MemorySidecar\.launch\(\.\.\.\) as memory, memory\.run\(\.\.\.\) as run"
+
+
+@pytest.fixture
+def options(tmp_path: Path) -> dict[str, Any]:
+    return {"identity": "tester", "store_dir": tmp_path / "state", "env": environment()}
+
+
+def test_a_launch_or_run_that_is_not_entered_says_how_it_is(options: dict[str, Any]) -> None:
+    launch: Any = MemorySidecar.launch(**options)
+    plain: Any = sync.MemorySidecar.launch(**options)
+    with pytest.raises(AttributeError, match=f"there is no run before the block is entered: {ENTERED}"):
+        launch.run("monday")
+    with pytest.raises(AttributeError, match=r"there is no run before the block is entered: with MemorySidecar"):
+        plain.run("monday")
+    assert not hasattr(launch, "pid")
+    with plain as memory, pytest.raises(AttributeError, match="there is no call before the block is entered"):
+        memory.run("monday").call("memory_list")
+
+
+def test_a_block_that_is_entered_the_wrong_way_says_the_right_one(options: dict[str, Any]) -> None:
+    launch: Any = MemorySidecar.launch(**options)
+    plain: Any = sync.MemorySidecar.launch(**options)
+
+    async def awaited() -> None:
+        await launch
+
+    async def entered() -> None:
+        async with plain:
+            pytest.fail("it was entered")
+
+    with pytest.raises(TypeError, match=f"it is not awaited but entered: {ENTERED}"):
+        asyncio.run(awaited())
+    with pytest.raises(TypeError, match=rf"entered by {ENTERED}.* memory_sidecar\.harness\.sync"), launch:
+        pytest.fail("it was entered")
+    with pytest.raises(TypeError, match=r"entered by with .* memory_sidecar\.harness has the same"):
+        asyncio.run(entered())
+
+
+def test_no_word_of_the_protocol_is_in_what_an_ended_run_says(options: dict[str, Any]) -> None:
+    with sync.MemorySidecar.launch(**options) as memory:
+        for end in ("suspend", "finish", "left"):
+            with memory.run(end) as run:
+                if end != "left":
+                    getattr(run, end)()
+            uses: list[Callable[[], object]] = [lambda r=run: r.call("memory_list"), run.suspend, run.finish]
+            for use in uses:
+                with pytest.raises(RequestRefusedError) as refused:
+                    use()
+                assert str(refused.value).startswith(f"run {end} is not open any more")
+                assert f'memory.run("{end}")' in str(refused.value)
+                assert "memory-sidecar/" not in str(refused.value)
+                assert "tools/" not in str(refused.value)
