@@ -1,6 +1,6 @@
 """Random cancels of the Python library on each event loop: nothing hangs, no run's id is lost, no process is left.
 
-    python -m soak.cancels [--cancels 10000] [--seed N]
+    python -m soak.cancels [--cancels 10000] [--seed N] [--loop asyncio|uvloop|trio]
 
 Most cancel a conversation within one launch, after a random time; each hundredth cancels a whole launch. Some cancel
 again while the first is being obeyed. After each the run of that name is opened again, within bounds.
@@ -27,6 +27,7 @@ import uvloop
 from memory_sidecar.harness import MemorySidecar, SidecarError
 
 NOTE = {"key": "plan", "description": "the plan", "content": "text", "overwrite": True}
+LOOPS = ("asyncio", "uvloop", "trio")
 LAUNCHES = 100
 """One of so many cancels is of a whole launch."""
 BOUND = 60.0
@@ -121,11 +122,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cancels", type=int, default=10_000, help="on each loop")
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 32))
+    parser.add_argument("--loop", choices=LOOPS, action="append", help="one of them alone")
     options = parser.parse_args()
     asyncio_ways: list[Cancel] = [cancel_task, cancel_by_timeout, cancel_scope]
     bad = 0
     print(f"seed {options.seed}")
-    for loop in ("asyncio", "uvloop", "trio"):
+    for loop in options.loop or LOOPS:
         with tempfile.TemporaryDirectory() as directory:
             ways = [cancel_scope] if loop == "trio" else asyncio_ways
             work = functools.partial(rounds, options.cancels, random.Random(options.seed), ways, Path(directory))
