@@ -1,6 +1,11 @@
 """The fake memory answers as the real one does: one conversation, held with both, in both faces."""
 
 import json
+import logging
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +14,9 @@ from tests.support.sidecar import environment
 
 from exposure_policy import ExposureRefused, Surface
 from exposure_policy.serving import Serving
-from memory_sidecar.harness import MemorySidecar, RequestRefusedError, SidecarDiedError, sync
+from memory_sidecar.harness import MemorySidecar, RequestRefusedError, SidecarDiedError, StartError, sync
 from memory_sidecar.harness.functions import functions
-from memory_sidecar.testing.fake import FakeMemory
+from memory_sidecar.testing import FakeMemory
 
 NOTE = {"key": "plan", "description": "the plan", "content": "text"}
 KEPT = ("written", "code", "found", "content", "deleted", "memories")
@@ -31,19 +36,33 @@ class _Real:
             "env": environment(),
         }
 
-    def launch(self) -> Any:
-        return MemorySidecar.launch(**self._options)
+    def launch(self, **more: Any) -> Any:
+        return MemorySidecar.launch(**self._options, **more)
 
-    def launch_sync(self) -> Any:
-        return sync.MemorySidecar.launch(**self._options)
+    def launch_sync(self, **more: Any) -> Any:
+        return sync.MemorySidecar.launch(**self._options, **more)
 
     def plant(self, key: str, document: bytes) -> None:
         (self._notes / f"{key}.md").write_bytes(document)
+
+    def end(self, memory: Any) -> None:
+        ended = memory._connection._pump.ended
+        os.kill(memory.pid, signal.SIGKILL)
+        ended.result(30)
+
+    @contextmanager
+    def unreachable(self) -> Iterator[None]:
+        self._notes.rename(aside := self._notes.with_name("aside"))
+        yield
+        aside.rename(self._notes)
 
 
 class _Fake(FakeMemory):
     def plant(self, key: str, document: bytes) -> None:
         self.documents[key] = document
+
+    def end(self, _: Any) -> None:
+        self.kill()
 
 
 @pytest.fixture(params=[_Real, _Fake])
@@ -118,6 +137,68 @@ async def test_one_conversation_on_a_loop(kept: Any, anyio_backend: str) -> None
     async with kept.launch() as memory, memory.run("monday") as run:
         assert run.resumed
         check(await run.call("memory_delete", {"key": "plan"}), {"deleted": True})
+
+
+def test_a_death_is_told_and_loses_nothing_that_was_acknowledged(kept: Any) -> None:
+    with kept.launch_sync() as memory:
+        with pytest.raises(SidecarDiedError) as died, memory.run("monday") as run:  # noqa: PT012 - it must leave too
+            check(run.call("memory_write", NOTE), {"written": True})
+            kept.end(memory)
+            run.call("memory_list")
+        assert "was killed by SIGKILL" in str(died.value)
+        assert "launch it again and resume the run" in str(died.value)
+        assert (memory.alive, memory.exit_status) == (False, -signal.SIGKILL)
+    with kept.launch_sync() as memory:
+        assert [(run["run"], run["state"]) for run in memory.runs()] == [("monday", "interrupted")]
+        with memory.run("monday", resume="require") as run:
+            check(run.call("memory_write", {**NOTE, "content": "two", "overwrite": True}), {"written": True})
+
+
+@pytest.mark.anyio
+async def test_a_launch_that_may_be_repeated_goes_on(kept: Any, anyio_backend: str, caplog: Any) -> None:
+    caplog.set_level(logging.WARNING, "memory_sidecar.harness")
+    async with kept.launch(restarts=1) as memory, memory.run("monday") as run:
+        check(await run.call("memory_write", NOTE), {"written": True})
+        first = memory.pid
+        kept.end(memory)
+        check(await run.call("memory_write", {**NOTE, "content": "two", "overwrite": True}), {"written": True})
+        assert memory.pid != first
+        assert [record.getMessage() for record in caplog.records] == [
+            "the memory sidecar died and was launched again (1 of 1)"
+        ]
+        kept.end(memory)
+        with pytest.raises(SidecarDiedError):
+            await run.call("memory_list")
+        run._ended = True
+
+
+def test_notes_that_are_out_of_reach_are_the_models_to_know(kept: Any) -> None:
+    with kept.launch_sync() as memory, memory.run() as run:
+        check(run.call("memory_write", NOTE), {"written": True})
+        with kept.unreachable():
+            for name, arguments in (("memory_list", {}), ("memory_read", {"key": "plan"}), ("memory_write", NOTE)):
+                assert run.call(name, arguments).is_error
+        check(run.call("memory_read", {"key": "plan"}), {"found": True, "content": "text"})
+
+
+def test_a_fake_starts_not_and_takes_no_option_that_the_real_one_refuses() -> None:
+    fake = FakeMemory()
+    fake.start_error = "KV bucket agent-memory does not exist"
+    with pytest.raises(StartError, match="agent-memory does not exist"), fake.launch_sync():
+        pytest.fail("it started")
+    fake.start_error = None
+    options: Any = {"identitty": "me"}
+    with pytest.raises(TypeError, match="identitty is no option"), fake.launch_sync(**options):
+        pytest.fail("it started")
+    with fake.launch_sync(identity="me", restarts=1) as memory, memory.run() as run:
+        fake.kill()
+        fake.start_error = "there is no room"
+        with pytest.raises(SidecarDiedError) as died:
+            run.call("memory_list")
+        assert str(died.value.__cause__) == "there is no room"
+        run._ended = True
+        with pytest.raises(ProcessLookupError):
+            os.kill(memory.pid, signal.SIGTERM)
 
 
 def test_a_fake_may_be_read_only_and_without_an_index() -> None:

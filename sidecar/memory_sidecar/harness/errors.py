@@ -12,7 +12,9 @@ __all__ = [
     "SidecarDiedError",
     "SidecarError",
     "StartError",
+    "died",
     "ending",
+    "launch_left",
     "start_failed",
     "start_refused",
 ]
@@ -78,3 +80,13 @@ def ending(status: int | None) -> str:
     if status == -signal.SIGKILL:
         return "was killed by SIGKILL, as the system does when memory runs out,"
     return f"was killed by signal {-status}"
+
+
+def died(how: str) -> SidecarDiedError:
+    """What it means that the process ended while it was needed; `how` is the beginning of a sentence."""
+    return SidecarDiedError(f"{how}; what it acknowledged is saved: launch it again and resume the run")
+
+
+def launch_left() -> SidecarDiedError:
+    """What it means that something is asked of a launch whose block was left."""
+    return SidecarDiedError("this launch has ended, as its block was left; launch again and resume the run")

@@ -16,7 +16,7 @@ from typing import Final
 
 from . import bounds
 from .child import Child
-from .errors import SidecarDiedError, ending
+from .errors import died, ending, launch_left
 from .frames import is_answer
 from .requests import Requests
 
@@ -112,12 +112,12 @@ class Pump(threading.Thread):
         if self._log is not None:
             self._log.join(_LOG_SECONDS)
         self.how = how = self._ending()
-        self._requests.fail(lambda: _left() if self.left else _died(how), over=True)
+        self._requests.fail(lambda: launch_left() if self.left else died(how), over=True)
         self.ended.set_result(None)
 
     def _fail(self) -> None:
         self.how = how = self._ending()
-        self._requests.fail(lambda: _died(how), over=False)
+        self._requests.fail(lambda: died(how), over=False)
 
     def _ending(self) -> str:
         return _FOREIGN if self._foreign else f"the memory sidecar {ending(self._child.status())} before it answered"
@@ -170,11 +170,3 @@ class Pump(threading.Thread):
         self._deaf = True
         self._ignore(self._child.stdout)
         self.end_within(bounds.KILL_SECONDS)
-
-
-def _died(how: str) -> SidecarDiedError:
-    return SidecarDiedError(f"{how}; what it acknowledged is saved: launch it again and resume the run")
-
-
-def _left() -> SidecarDiedError:
-    return SidecarDiedError("this launch has ended, as its block was left; launch again and resume the run")

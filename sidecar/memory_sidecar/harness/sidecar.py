@@ -22,7 +22,7 @@ __all__ = ["MemorySidecar", "Run"]
 T = TypeVar("T")
 
 
-class _Block(Block[T], AbstractAsyncContextManager[T]):
+class AsyncBlock(Block[T], AbstractAsyncContextManager[T]):
     _ENTERED_BY = "async with MemorySidecar.launch(...) as memory, memory.run(...) as run: ..."
 
     async def __aenter__(self) -> T:
@@ -128,7 +128,7 @@ class MemorySidecar(Launched):
             RuntimeError: no loop of asyncio or trio runs.
         """
 
-        return _Block(
+        return AsyncBlock(
             lambda: cls._launched(command, env, stderr, restarts, options),
             lambda memory, _: memory._leave(),  # noqa: SLF001 - its own block
         )
@@ -158,7 +158,7 @@ class MemorySidecar(Launched):
             ExposureRefused: a stranger is being served (`exposure_policy.serving`).
         """
 
-        return _Block(
+        return AsyncBlock(
             lambda: self._opened_as(Run, run, resume, scope, identity),
             lambda opened, failure: opened._leave(failure),  # noqa: SLF001 - its own block
         )

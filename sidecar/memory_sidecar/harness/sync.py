@@ -35,7 +35,7 @@ __all__ = [
 T = TypeVar("T")
 
 
-class _Block(Block[T], AbstractContextManager[T]):
+class SyncBlock(Block[T], AbstractContextManager[T]):
     _ENTERED_BY = "with MemorySidecar.launch(...) as memory, memory.run(...) as run: ..."
 
     def __enter__(self) -> T:
@@ -88,7 +88,7 @@ class MemorySidecar(Launched):
     ) -> AbstractContextManager["MemorySidecar"]:
         """Start a sidecar as a subprocess, serve the block, and end it; as `harness.MemorySidecar.launch`."""
 
-        return _Block(
+        return SyncBlock(
             lambda: cls._launched(command, env, stderr, restarts, options),
             lambda memory, _: memory._leave(),  # noqa: SLF001 - its own block
         )
@@ -103,7 +103,7 @@ class MemorySidecar(Launched):
     ) -> AbstractContextManager[Run]:
         """Open a run, or resume it, and suspend it on leaving; as `harness.MemorySidecar.run`."""
 
-        return _Block(
+        return SyncBlock(
             lambda: self._opened_as(Run, run, resume, scope, identity),
             lambda opened, failure: opened._leave(failure),  # noqa: SLF001 - its own block
         )

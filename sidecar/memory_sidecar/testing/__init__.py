@@ -1,6 +1,10 @@
-"""The suite that every backend runs, ours and yours: each obligation of `memory_sidecar.store.contract`.
+"""For tests outside of this project: of programs that use the library, and of backends.
 
-Needs pytest and nothing else. To plug a backend in, write in a test file of your own:
+A program's tests have `FakeMemory`, which needs nothing, and the pytest fixtures of `memory_sidecar.testing.fixtures`.
+
+The tests of a backend have the suite that every backend runs, ours and yours: each obligation of
+`memory_sidecar.store.contract`. It needs pytest and nothing else. To plug a backend
+in, write in a test file of your own:
 
 1. a `Subject`: one empty backing store, and how to open a backend on it (see the class: four methods and a name);
 2. three classes, which hold it to the contract, and the one store over it to what runs are promised:
@@ -21,8 +25,24 @@ For failures that show their values, put into your conftest.py:
 Nothing that serves imports this package.
 """
 
-from .backend import BackendContract
-from .modes import BlindContract, GuardedContract
-from .subject import Subject
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["BackendContract", "BlindContract", "GuardedContract", "Subject"]
+from .fake import FakeMemory
+
+if TYPE_CHECKING:
+    from .backend import BackendContract
+    from .modes import BlindContract, GuardedContract
+    from .subject import Subject
+
+__all__ = ["BackendContract", "BlindContract", "FakeMemory", "GuardedContract", "Subject"]
+
+_SUITE = {"BackendContract": "backend", "BlindContract": "modes", "GuardedContract": "modes", "Subject": "subject"}
+
+
+def __getattr__(name: str) -> Any:
+    """Load the suite when it is asked for: it imports pytest, and a test of another kind may do without."""
+    from importlib import import_module
+
+    if name not in _SUITE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f".{_SUITE[name]}", __name__), name)

@@ -8,28 +8,34 @@
             assert (await run.call("memory_read", {"key": "plan"})).structured["found"]
 
 It takes some ten milliseconds, and what it answers is what the sidecar answers, because the same code does: tools,
-store, scopes, journals, the runs' life. What it leaves out is the process: no pipe, no ticket, no lockdown, nothing
-that dies. Where that matters, `memory_sidecar.harness.testing` has fixtures of the real one.
+store, scopes, journals, the runs' life. It fails when a test says so: `kill`, `unreachable` and `start_error`. What it
+leaves out is the process: no pipe, no ticket, no lockdown. Where that matters, `memory_sidecar.testing.fixtures` has
+the real one.
 """
 
 import itertools
 import json
 import os
 import shutil
+import signal
 import tempfile
 import threading
 import weakref
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, contextmanager
-from typing import TYPE_CHECKING, Any, Final, cast
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack, cast
 
-from ..harness import MemorySidecar, sync
-from ..harness.errors import RequestRefusedError, SidecarDiedError
+from ..harness import LaunchOptions, MemorySidecar, RequestRefusedError, SidecarDiedError, StartError, sync
+from ..harness.command import StrPath, command_line
+from ..harness.core import Launched
+from ..harness.errors import died, ending, launch_left
 from ..harness.frames import frame, identification
-from ..harness.loops import drive
+from ..harness.log import Stderr, destination
 from ..harness.requests import Request
-from ..harness.steps import here
+from ..harness.sidecar import AsyncBlock
+from ..harness.steps import Steps
+from ..harness.supervision import Supervision
 from ..run.session import Setting
 from ..store.authority import Store
 from ..tools.catalog import Catalog
@@ -41,8 +47,6 @@ from ..wire.session import Session
 from .memory_store import MemoryBackend, Shelf
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
-
     from ..harness.connection import Connection
     from ..wire.gate import Gate
     from ..wire.loop import Loop
@@ -50,7 +54,12 @@ if TYPE_CHECKING:
 
 __all__ = ["FakeMemory"]
 
+F = TypeVar("F", bound=Launched)
+
 _IDENTITY: Final = "test"
+
+_pids: Final = itertools.count(1 << 22)
+"""No system gives these to a process (Linux ends below), so a signal that a test sends there reaches nobody."""
 
 
 class FakeMemory:
@@ -63,7 +72,10 @@ class FakeMemory:
     """
 
     def __init__(self, *, guard: bool = True, read_only: bool = False, index: bool = True) -> None:
+        self.start_error: str | None = None
+        """A text: nothing can be launched, and `launch` raises StartError with it. Nor is what died launched again."""
         self._shelf = Shelf()
+        self._connections: weakref.WeakSet[_InProcess] = weakref.WeakSet()
         journals = tempfile.mkdtemp(prefix="memory-sidecar-fake-")  # mode 0700
         weakref.finalize(self, shutil.rmtree, journals, ignore_errors=True)
         self._setting = Setting(
@@ -80,43 +92,82 @@ class FakeMemory:
         """What is stored, by key, each with its YAML header. Change it as somebody else would behind a run's back."""
         return self._shelf.documents
 
-    def launch(self) -> AbstractAsyncContextManager[MemorySidecar]:
-        """What `MemorySidecar.launch` gives, for a program on asyncio or trio."""
-        return self._launch()
+    def launch(
+        self,
+        *,
+        command: Sequence[StrPath] | None = None,
+        env: Mapping[str, str] | None = None,
+        stderr: Stderr = None,
+        restarts: int = 0,
+        **options: Unpack[LaunchOptions],
+    ) -> AbstractAsyncContextManager[MemorySidecar]:
+        """What `MemorySidecar.launch` gives, for a program on asyncio or trio.
 
-    def launch_sync(self) -> AbstractContextManager[sync.MemorySidecar]:
-        """What `sync.MemorySidecar.launch` gives, for a program without an event loop."""
-        return self._launch_sync()
+        It takes the same arguments, so that a program may be handed it in place of that one. `restarts` means what it
+        means there. The others are checked, and change nothing: this memory is what the constructor was told.
+        """
+        return AsyncBlock(
+            lambda: self._launched(MemorySidecar, command, stderr, restarts, options),
+            lambda memory, _: memory._leave(),  # noqa: SLF001 - another face of it
+        )
 
-    @asynccontextmanager
-    async def _launch(self) -> "AsyncIterator[MemorySidecar]":
-        memory = MemorySidecar(_connection(self._setting))
-        try:
-            yield memory
-        finally:
-            await drive(memory._leave())  # noqa: SLF001 - another face of it
+    def launch_sync(
+        self,
+        *,
+        command: Sequence[StrPath] | None = None,
+        env: Mapping[str, str] | None = None,
+        stderr: Stderr = None,
+        restarts: int = 0,
+        **options: Unpack[LaunchOptions],
+    ) -> AbstractContextManager[sync.MemorySidecar]:
+        """What `sync.MemorySidecar.launch` gives, for a program without an event loop; as `launch`."""
+        return sync.SyncBlock(
+            lambda: self._launched(sync.MemorySidecar, command, stderr, restarts, options),
+            lambda memory, _: memory._leave(),  # noqa: SLF001
+        )
+
+    def kill(self) -> None:
+        """End the sidecar of every launch as SIGKILL would: nothing more is written, and nobody is told.
+
+        Whatever is asked then raises SidecarDiedError, unless the launch said `restarts`. What was acknowledged is
+        there for the next launch: the notes, and the authority of the runs.
+        """
+        for connection in list(self._connections):
+            connection.kill()
 
     @contextmanager
-    def _launch_sync(self) -> "Iterator[sync.MemorySidecar]":
-        memory = sync.MemorySidecar(_connection(self._setting))
+    def unreachable(self) -> Iterator[None]:
+        """In the block the notes are out of reach, as behind a broker that is down: the model is told of an error."""
+        self._shelf.broken = True
         try:
-            yield memory
+            yield
         finally:
-            here(memory._leave())  # noqa: SLF001
+            self._shelf.broken = False
 
+    def _launched(
+        self, face: type[F], command: Sequence[StrPath] | None, stderr: Stderr, restarts: int, options: LaunchOptions
+    ) -> Steps[F]:
+        destination(stderr, options)
+        command_line(command, options)
+        return face((yield from self._started()), Supervision(self._started, restarts) if restarts else None)
 
-def _connection(setting: Setting) -> "Connection":
-    return cast("Connection", _InProcess(setting))
+    def _started(self) -> "Steps[Connection]":
+        yield from ()  # the real one waits here
+        if self.start_error is not None:
+            raise StartError(self.start_error)
+        connection = _InProcess(self._setting)
+        self._connections.add(connection)
+        return cast("Connection", connection)
 
 
 class _InProcess:
     """What the library asks of its `Connection`, answered by a session of the wire in this process."""
 
     silent = False
-    how = "the fake memory was left"
+    how = f"the memory sidecar {ending(-signal.SIGKILL)} before it answered"
 
     def __init__(self, setting: Setting) -> None:
-        self.pid = os.getpid()
+        self.pid = next(_pids)
         self.status: int | None = None
         self._numbers = itertools.count(1)
         self._waiting: dict[int, Request] = {}
@@ -141,7 +192,7 @@ class _InProcess:
         sent = frame({"jsonrpc": "2.0", "id": request.number, "method": method, "params": whole})
         if self.status is not None:
             request.sent = False
-            request.set_exception(SidecarDiedError("this launch has ended, as its block was left; launch again"))
+            request.set_exception(self._gone())
             return request
         with self._lock:
             self._waiting[request.number] = request
@@ -157,6 +208,26 @@ class _InProcess:
 
     def limit(self, request: Request, seconds: float) -> None:
         """Nothing here lets anybody wait."""
+
+    def kill(self) -> None:
+        """Stop where it is: runs stay as their journals have them."""
+        if self.status is not None:
+            return
+        self.status = -signal.SIGKILL
+        with self._lock:
+            under_way = list(self._waiting.values())
+            self._waiting.clear()
+        lanes = [*self._session.lanes.all(), self._session.lanes.control]
+        for lane in lanes:
+            lane.put(lambda lane=lane: lane.run and lane.run.close())  # type: ignore[misc]
+            lane.stop()
+        for lane in lanes:
+            lane.thread.join()
+        for request in under_way:
+            request.set_exception(self._gone())
+
+    def _gone(self) -> SidecarDiedError:
+        return launch_left() if self.status == 0 else died(self.how)
 
     def end(self, seconds: float) -> "Future[None]":
         done: Future[None] = Future()

@@ -1,30 +1,36 @@
-"""For the tests of programs that use the library: pytest fixtures with a memory of their own for each test.
+"""For the tests of programs that use the library: pytest fixtures with a memory of its own for each test.
 
-    from memory_sidecar.harness.testing import memory_run, memory_run_sync  # in conftest.py
+    pytest_plugins = ["memory_sidecar.testing.fixtures"]  # in conftest.py
 
     async def test_my_agent(memory_run):
         await my_agent(memory_run)
         assert (await memory_run.call("memory_read", {"key": "plan"})).structured["found"]
 
-It is the real sidecar over the test's temporary directory, so it refuses what the real one refuses; it needs no network
-and about a tenth of a second. `memory_run` may be awaited on any event loop, whichever plugin runs the test. Quicker,
-and without a process, is the fake in `memory_sidecar.testing.fake`, which answers the same.
+    def test_my_agent_outlives_its_memory(fake_memory):
+        with fake_memory.launch_sync(restarts=1) as memory, memory.run("monday") as run:
+            fake_memory.kill()
+            ...
+
+`fake_memory` is a `FakeMemory`: no process, some ten milliseconds, and it dies or fails when the test says so.
+`memory_run` and `memory_run_sync` are open runs of the real sidecar over the test's temporary directory, so they refuse
+what that refuses; they need no network and about a tenth of a second. `memory_run` may be awaited on any event loop,
+whichever plugin runs the test.
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from . import sync
-from .sidecar import MemorySidecar, Run
-from .steps import here
+from ..harness import MemorySidecar, Run, sync
+from ..harness.steps import here
+from .fake import FakeMemory
 
 try:
     import pytest
 except ImportError as error:
-    raise ImportError("memory_sidecar.harness.testing needs pytest: pip install pytest") from error
+    raise ImportError("memory_sidecar.testing.fixtures needs pytest: pip install pytest") from error
 
-__all__ = ["memory_run", "memory_run_sync"]
+__all__ = ["fake_memory", "memory_run", "memory_run_sync"]
 
 _GUARDED = """\
 harness:
@@ -32,6 +38,12 @@ harness:
     enabled: true
     options: {require_read_before_update: true}
 """
+
+
+@pytest.fixture
+def fake_memory() -> FakeMemory:
+    """A memory without a process; overwrites need a read, as on JetStream."""
+    return FakeMemory()
 
 
 @pytest.fixture
