@@ -130,7 +130,7 @@ class OpenRun(Bound):
             return for_model(TOO_LARGE)
         except RequestRefusedError as error:
             if error.code != PARSE_ERROR:
-                raise self._refused(error) from error.__cause__
+                raise _refused(error, self._name, self._ended) from error.__cause__
             return for_model(NOT_JSON)
         self.unsaved = result.get("_meta", {}).get(_UNSAVED)
         return result
@@ -162,20 +162,10 @@ class OpenRun(Bound):
         try:
             return (yield from answer(ending.done, insistent=seconds is not None))
         except RequestRefusedError as error:
-            raise self._refused(error) from error.__cause__
+            raise _refused(error, self._name, self._ended) from error.__cause__
         except SidecarDiedError as error:
             yield from self._launched._replace(connection, error, insistent=seconds is not None)
         return (yield from self._end(method, params, seconds))
-
-    def _refused(self, error: RequestRefusedError) -> RequestRefusedError:
-        """What a refusal means to a program that holds a run: of one that has ended the sidecar tells in MCP words."""
-        if not self._ended or error.code != _INVALID_PARAMS:
-            return error
-        return RequestRefusedError(
-            error.code,
-            f"run {self.id} is not open any more: it was ended, or its block was left; open it again with "
-            f'memory.run("{self.id}") unless it was finished as completed',
-        )
 
     def _note(self, request: Future[dict[str, Any]]) -> None:
         """Keep what the sidecar says at the run's end, also if nobody waits for it any more."""
@@ -212,6 +202,17 @@ class OpenRun(Bound):
                 raise
         finally:
             self._release()
+
+
+def _refused(error: RequestRefusedError, name: Name, ended: bool) -> RequestRefusedError:
+    """What a refusal means to a program that holds a run: of one that has ended the sidecar tells in MCP's words."""
+    if not ended or error.code != _INVALID_PARAMS:
+        return error
+    return RequestRefusedError(
+        error.code,
+        f"run {name.run} is not open any more: it was ended, or its block was left; open it again with "
+        f'memory.run("{name.run}") unless it was finished as completed',
+    )
 
 
 def _changes_nothing(tools: list[dict[str, Any]], name: str) -> bool:
