@@ -115,6 +115,7 @@ class Plan(NamedTuple):
             identity=self.identity or "",
             journal_dir=self.journal_dir,
             lockdown=held,
+            holds=running.opened.holds,
         )
         info = setting.store.info()
         told = None if telemetry is None else telemetry.begin(*info)

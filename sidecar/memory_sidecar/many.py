@@ -49,9 +49,15 @@ def any_of(shared: Setting, open_for: Callable[[str], Opened] | None) -> Callabl
 
     def setting(named: str | None) -> Setting:
         directory, identity = journal(named)
-        opened = Opened(shared.store, shared.fingerprint) if open_for is None else open_for(identity)
+        opened = (
+            Opened(shared.store, shared.fingerprint, holds=shared.holds) if open_for is None else open_for(identity)
+        )
         return shared._replace(
-            store=opened.store, fingerprint=opened.fingerprint, identity=identity, journal_dir=directory
+            store=opened.store,
+            fingerprint=opened.fingerprint,
+            holds=opened.holds,
+            identity=identity,
+            journal_dir=directory,
         )
 
     return setting

@@ -188,6 +188,14 @@ def test_info_tells_whether_the_directory_keeps_an_id(tmp_path: Path, capsys: py
     (tmp_path / "memory" / "tester").mkdir(parents=True)
     assert main(words) == 0
     assert "no start has made one yet" in capsys.readouterr().out
+    config = str(tmp_path / "memory.yaml")
+    (tmp_path / "memory.yaml").write_text("harness: {memory: {enabled: true, read_only: true}}")
+    with launched(tmp_path, "--config", config):
+        pass
+    assert main([*words, "--config", config]) == 0
+    shown = capsys.readouterr().out
+    assert "none: nothing is written into a memory that is read_only, no id either" in shown
+    assert "no start has" not in shown
     with launched(tmp_path):
         pass
     assert main(words) == 0

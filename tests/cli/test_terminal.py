@@ -44,6 +44,12 @@ def test_a_narrow_terminal_loses_nothing(place: Place) -> None:
     assert max(len(STYLE.sub("", line).rstrip("\r")) for line in shown.split("\n")) <= 30
 
 
+@pytest.mark.parametrize("sort", ["key", "size", "age"])
+def test_the_list_of_an_empty_memory_says_so(place: Place, sort: str) -> None:
+    place.notes.mkdir(parents=True)
+    assert "This memory is empty." in seen("list", "--sort", sort, *place.options)
+
+
 def test_raw_never_drives_a_terminal(place: Place) -> None:
     place.write("a", content="\x1b[5m")
     shown = seen("show", "a", "--raw", *place.options)

@@ -67,6 +67,15 @@ async def test_every_option_arrives(tmp_path: Path, launch: Any) -> None:
     assert (tmp_path / "state" / "memory" / "me").is_dir()
 
 
+async def test_an_option_of_another_type_is_told_with_what_to_give(launch: Any) -> None:
+    with pytest.raises(TypeError, match=r"^identity is of type int; give it as text or as a path$"):
+        async with launch(identity=7):
+            pytest.fail("it started")
+    with pytest.raises(TypeError, match=r"^many_identities is of type str; give True or False$"):
+        async with launch(many_identities="yes"):
+            pytest.fail("it started")
+
+
 async def test_a_misspelt_option_is_named(launch: Any) -> None:
     with pytest.raises(TypeError, match=r"identty is no option .* identity"):
         async with launch(identty="me"):

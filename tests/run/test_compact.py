@@ -124,6 +124,13 @@ def test_it_keeps_in_which_stores_the_run_has_been() -> None:
     assert again.store == "t"
 
 
+def test_it_keeps_on_which_hosts_the_run_has_been() -> None:
+    written = [records.meta(run="r", identity="i", tools=[], store="s") | {"host": "one"}]
+    written += [records.resumed(tools=["t"], store="s") | {"host": host} for host in "abab"]
+    again = replayed(compacted(replayed(encoded(written))))
+    assert [one["host"] for one in again.records if one["type"] in ("meta", "resumed")] == ["one", "a", "b"]
+
+
 @given(st.permutations(["a", "b", "c", "d", "e"]))
 def test_what_is_kept_stays_in_its_order(order: list[str]) -> None:
     again = records.resumed(tools=["t"], store="s")

@@ -1,5 +1,6 @@
 """The table of record kinds: each kind goes every way that a record goes, and a later one raises the version."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -172,10 +173,23 @@ def test_a_later_field_raises_the_version_too(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setitem(KINDS, "scope", kind._replace(fields=fields))
     journal = opened(tmp_path)
     journal.append([records.snapshot({})])
-    assert replayed(tmp_path / "r.jsonl").records[0]["version"] == 1
+    assert replayed(tmp_path / "r.jsonl").records[0]["version"] == kinds.VERSION
     journal.append([{**records.snapshot({}), "pins": "a"}])
     assert replayed(tmp_path / "r.jsonl").records[0]["version"] == LATER.since
     journal.close()
+
+
+def test_a_journal_of_the_first_version_goes_on_and_tells_its_host_from_then_on(tmp_path: Path) -> None:
+    first = {name: value for name, value in META.items() if name != "host"} | {"version": 1}
+    (tmp_path / "r.jsonl").write_bytes(encoded([first, records.snapshot({"a": "1"})]))
+    journal = Journal(str(tmp_path), "r", meta=lambda: META, snapshot=lambda: records.snapshot({}))
+    found = journal.open()
+    assert found is not None
+    assert found.keys == {"a": "1"}
+    journal.append([records.resumed(tools=["t"], store="s")])
+    journal.close()
+    again = replayed(tmp_path / "r.jsonl").records
+    assert (again[0]["version"], "host" in again[0], again[-1]["host"]) == (2, False, os.uname().nodename)
 
 
 @pytest.mark.parametrize("more", [{}, {"unheard_of": 1}, {"tools": None}])

@@ -127,7 +127,7 @@ SNAPSHOT = records.snapshot({})
         ([META, META], 2),
         ([META, END, CHANGE], 3),
         ([META, END, SNAPSHOT, END], 4),
-        ([{**META, "version": 2}], 1),
+        ([{**META, "version": records.VERSION + 1}], 1),
     ],
 )
 def test_what_cannot_follow_is_damage(written: list[Record], line: int) -> None:

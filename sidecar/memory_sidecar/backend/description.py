@@ -49,6 +49,8 @@ class Description(NamedTuple):
     named: bool = True
     """Whether it is known whose memory it is."""
     directory: Directory | None = None
+    prefix: str = ""
+    """What stands before each key, in a place where memories lie side by side under names with dots."""
 
 
 class Finding(NamedTuple):

@@ -1,6 +1,6 @@
 """What opening a backend yields, the same for all of them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from ..named_tuple import NamedTuple
 from ..remedy import RemedyError
@@ -22,6 +22,15 @@ class Opened(NamedTuple):
 
     store: Store
     fingerprint: str
+    names: Callable[[str], Mapping[str, str]] | None = None
+    """What the note under a key is called, by the fingerprint of each store in which it can be met; where prefixes
+    nest, one note has several names. None: it is in this store alone."""
+    of: Callable[[str], str | None] = lambda _identity: None
+    """The fingerprint of the memory that an identity has beside this one, by default; None if that cannot be told."""
+    holds: Callable[[str, str], bool] | None = None
+    """Whether a key holds the very document of a revision, though another store gave it: where a store that is restored
+    cannot be told from one that is made anew, its revisions are proofs. None where they mean nothing elsewhere.
+    It raises StoreError."""
 
 
 def nothing() -> None:

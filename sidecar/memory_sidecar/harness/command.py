@@ -57,7 +57,7 @@ def command_line(command: Sequence[StrPath] | None, options: LaunchOptions, run:
     given: dict[str, object] = {**options, "run": run}
     many = given.pop("many_identities", None)
     if many is not None and not isinstance(many, bool):
-        raise TypeError(f"many_identities is a {type(many).__name__}; give True or False")
+        raise TypeError(f"many_identities is of type {type(many).__name__}; give True or False")
     if many:
         words.append("--many-identities")
     for name, value in given.items():
@@ -81,5 +81,5 @@ def _this_python() -> Sequence[StrPath]:
 def _text(name: str, value: object) -> str:
     text = os.fspath(value) if isinstance(value, os.PathLike) else value
     if not isinstance(text, str):
-        raise TypeError(f"{name} is a {type(value).__name__}; give it as text or as a path")
+        raise TypeError(f"{name} is of type {type(value).__name__}; give it as text or as a path")
     return text

@@ -182,14 +182,16 @@ class Journal:
         if self._torn:
             os.ftruncate(descriptor, self._length)
             self._torn = False
+        # An opened file that held no whole record yet starts like a new one.
+        records = self._waiting if self._seq > 1 else [dict(self._meta()), *self._waiting]
         # The first record of a later version raises the version that the first line tells, before it is written.
-        version = max([self._version, *map(version_of, self._waiting)])
+        version = max([self._version, *map(version_of, records)])
         if version > self._version and self._seq > 1:
             self._replace(of_version(version, _read(descriptor, self._length)))
             descriptor = self._descriptor or descriptor
         self._version = version
-        # An opened file that held no whole record yet starts like a new one.
-        records = self._waiting if self._seq > 1 else [{**self._meta(), "version": version}, *self._waiting]
+        if self._seq == 1:
+            records[0]["version"] = version
         data = b"".join(encode(record, seq) for seq, record in enumerate(records, self._seq))
         if not data:
             return

@@ -64,6 +64,9 @@ _LOSSES: Final = get_args(Lost)
 _TIME: Final = Field(TEXT)
 _STORE: Final = Field(TEXT, about="Fingerprint of the store in which revisions mean something.")
 _LOCKDOWN: Final = Field(TEXT, required=False)
+_HOST: Final = Field(
+    TEXT, required=False, since=2, about="Name of the machine on which the run began, or goes on from here."
+)
 
 
 def _contradiction(record: Record) -> str:
@@ -153,9 +156,9 @@ def by_meeting(_records: Sequence[Placed], _state: str) -> Sequence[Placed]:
     return ()
 
 
-def _last_by_store(records: Sequence[Placed], _state: str) -> Sequence[Placed]:
-    """The newest says which tools and which store; the others, in which stores the run has been."""
-    return list({record["store"]: (place, record) for place, record in records}.values())
+def _last_by_place(records: Sequence[Placed], _state: str) -> Sequence[Placed]:
+    """The newest says which tools and which store; the others, in which stores and on which hosts the run has been."""
+    return list({(record["store"], record.get("host")): (place, record) for place, record in records}.values())
 
 
 def _last_by_what(records: Sequence[Placed], _state: str) -> Sequence[Placed]:
@@ -183,6 +186,10 @@ def moment(time: str) -> str:
 def counted(number: int, one: str) -> str:
     """A number and what it counts, in the plural if need be."""
     return f"{number} {one}" if number == 1 else f"{number} {one}s"
+
+
+def _on(record: Record, mark: str = "") -> str:
+    return f"{mark}on {record['host']}" if "host" in record else ""
 
 
 def _told_change(record: Record) -> Told:
@@ -219,6 +226,7 @@ KINDS: Final[dict[str, Kind]] = {
             "tools": Field(TEXTS),
             "store": _STORE,
             "lockdown": _LOCKDOWN,
+            "host": _HOST,
             "compacted": Field(
                 COUNT,
                 required=False,
@@ -231,20 +239,20 @@ KINDS: Final[dict[str, Kind]] = {
         apply=_begin,
         met=_met_none,
         kept=anew,
-        told=lambda _record: Told("started"),
+        told=lambda record: Told("started", more=_on(record)),
     ),
     "resumed": Kind(
         about="The run goes on, perhaps with other tools (its scope stays) or in another store (its scope does not).",
         since=1,
         legal="always",
         time="time",
-        fields={"time": _TIME, "tools": Field(TEXTS), "store": _STORE, "lockdown": _LOCKDOWN},
+        fields={"time": _TIME, "tools": Field(TEXTS), "store": _STORE, "lockdown": _LOCKDOWN, "host": _HOST},
         between=None,
         stands="always",
         apply=_go_on,
         met=_met_none,
-        kept=_last_by_store,
-        told=lambda record: Told("resumed", more=f"with {', '.join(record['tools'])}"),
+        kept=_last_by_place,
+        told=lambda record: Told("resumed", more=f"with {', '.join(record['tools'])}{_on(record, ', ')}"),
     ),
     "scope_change": Kind(
         about="Authority over one key was earned or lost.",

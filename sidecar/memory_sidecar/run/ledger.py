@@ -1,20 +1,15 @@
-"""The journals read as a ledger: which run met which note, at which revision, when. Changes nothing.
+"""Which journals there are, each as a listing and the ledger (`saw`) need it. Changes nothing.
 
-A journal records, of each note by name, what a run read, wrote, deleted, was refused and was shown the description of.
-Listings and the index show the descriptions of all notes at once: of those it records when there was one, not of what.
-
-One journal is in memory at a time, however many there are. What an answer leaves out is in it, by name.
+One journal is in memory at a time, however many there are.
 """
 
 import os
-import re
 import stat
 from collections.abc import Iterator, Sequence
 from typing import Final
 
 from ..named_tuple import NamedTuple
 from .columns import Record, RecordError
-from .compact import meetings
 from .directory import identities, identity_directory, journal_name, run_names
 from .glance import Standing, glance, records_of
 from .read import looked_at
@@ -22,22 +17,7 @@ from .records import decode
 from .replay import DamagedError, check_owner, replay
 from .runs import state_of
 
-__all__ = [
-    "Answer",
-    "Journaled",
-    "LeftOut",
-    "Listing",
-    "Sight",
-    "Sought",
-    "is_revision",
-    "journal",
-    "journals",
-    "saw",
-]
-
-_REVISION: Final = re.compile(r"[0-9a-f]{8,32}|[1-9][0-9]{0,19}(@[A-Za-z0-9_:.TZ+-]{1,40})?")
-"""What may be looked for: a digest, or enough of one to stand for all of it; or a bucket's number, which may be
-followed by the mark of its message."""
+__all__ = ["Journaled", "journal", "journals"]
 
 
 class Journaled(NamedTuple):
@@ -84,6 +64,11 @@ class Journaled(NamedTuple):
     def stores(self) -> set[str]:
         """Fingerprints of all stores that the run has been in."""
         return {record["store"] for record in records_of(self.data, ("meta", "resumed"))}
+
+    def hosts(self) -> list[str]:
+        """The machines that the run has been on, in the order of its first time there; those that are told."""
+        told = (record.get("host") for record in records_of(self.data, ("meta", "resumed")))
+        return list(dict.fromkeys(host for host in told if host))
 
     def records(self) -> Sequence[Record]:
         """All of them, oldest first; none of a journal that cannot be used.
@@ -194,150 +179,3 @@ def _kind(path: str) -> str | None:
     except FileNotFoundError:
         return None
     return None if kind == stat.S_IFREG else _KINDS.get(kind, "a device")
-
-
-# --- who met a note ------------------------------------------------------------------------------------------------
-
-
-class Sought(NamedTuple):
-    """What is looked for: a key, perhaps at one revision."""
-
-    key: str
-    revision: str | None
-
-    def matches(self, revision: str | None) -> bool:
-        """Whether `revision`, as a journal has it, is the one that is looked for.
-
-        A number without a mark stands for that number with any.
-        """
-        if self.revision is None or revision == self.revision:
-            return True
-        if revision is None:
-            return False
-        if len(revision) == 32 and "@" not in revision:
-            return len(self.revision) >= 8 and revision.startswith(self.revision)
-        return revision.startswith(f"{self.revision}@")
-
-
-def is_revision(text: str) -> bool:
-    """Whether a note can have this revision, or one that starts so."""
-    return _REVISION.fullmatch(text) is not None
-
-
-class Sight(NamedTuple):
-    """One time that a run met the note.
-
-    `what`: read, created, updated, deleted; shown (the description alone, as creating what exists was refused); refused
-    (an overwrite was refused, or what the run knew of the note became void); unknown (nobody knows whether its change
-    was stored); or held (the harness handed the authority in). `revision` is the one met: of a deletion, the one
-    removed; of a refusal, the one known before; of an unknown outcome, the one that may be stored, if that is known.
-    """
-
-    time: str
-    run: str
-    identity: str
-    state: str
-    what: str
-    revision: str | None
-
-
-class Listing(NamedTuple):
-    """That a run was shown the descriptions of all notes there were: `times` times, between `first` and `last`.
-
-    `times` is 0 if it is not known, in a journal that was made short. `stores` are those that the run has been in.
-    """
-
-    run: str
-    identity: str
-    state: str
-    stores: Sequence[str]
-    first: str
-    last: str
-    times: int
-
-
-class LeftOut(NamedTuple):
-    """A journal that the answer does without, and that may tell of the note."""
-
-    run: str
-    identity: str
-    state: str
-    path: str
-    problem: str
-    """To be read after "its journal"."""
-    mentions: bool
-    """Whether the key stands in it."""
-
-
-class Answer(NamedTuple):
-    """Who met the note, and what the answer leaves out."""
-
-    read: int
-    """Journals that the answer is made from."""
-    seen: list[Sight]
-    """Oldest first; within a run as it happened, even if the clock was put back."""
-    listed: list[Listing]
-    """By the first time."""
-    left_out: list[LeftOut]
-    other: int
-    """Journals of other stores, which do not mention the key: of other memories, as far as anybody can tell."""
-
-    @property
-    def complete(self) -> bool:
-        """Whether no other run than these can have met the note, as far as these directories tell."""
-        return not self.left_out
-
-
-def saw(found: Iterator[Journaled], sought: Sought, only: str | None = None) -> Answer:
-    """Which of the runs met the note. With `only`, a store's fingerprint, those that have been in that store.
-
-    A journal of another store that mentions the key is left out by name: the memory may have been moved, and have had
-    another fingerprint.
-    """
-    read = other = 0
-    placed: list[tuple[str, Sight]] = []
-    listed: list[Listing] = []
-    left_out: list[LeftOut] = []
-    for one in found:
-        problem = one.problem
-        if not problem and only is not None and only not in one.stores():
-            if not one.mentions(sought.key):
-                other += 1
-                continue
-            problem = "is of another store, or of this one before it was moved or made again"
-        if not problem:
-            read += 1
-            met = list(_sights(one, sought))
-            placed += met
-            listed += _listings(one)
-            if one.forgotten and not met:
-                problem = f"does not keep all that was before {one.forgotten}"
-        if problem:
-            mentions = one.mentions(sought.key)
-            left_out.append(LeftOut(one.run, one.identity, one.state, one.path, problem, mentions))
-    placed.sort(key=lambda pair: pair[0])
-    listed.sort(key=lambda listing: listing.first)
-    return Answer(read, [sight for _, sight in placed], listed, left_out, other)
-
-
-def _sights(one: Journaled, sought: Sought) -> Iterator[tuple[str, Sight]]:
-    """Each time that the run met the note, with the latest time in the run until then."""
-    if not one.mentions(sought.key):
-        return
-    latest = ""
-    for met in meetings(one.records()):
-        # Where a write went astray the revision that may be stored is not always known.
-        if met.key == sought.key and (met.why == "unknown" or sought.matches(met.met)):
-            what = "refused" if met.why == "stale" else met.why
-            latest = max(latest, met.time)
-            yield latest, Sight(met.time, one.run, one.identity, one.state, what, met.met)
-
-
-def _listings(one: Journaled) -> list[Listing]:
-    records = list(records_of(one.data, ("listed",)))
-    if not records:
-        return []
-    first: str = min(record.get("since") or record["time"] for record in records)
-    last = max(record["time"] for record in records)
-    times = 0 if any("since" in record for record in records) else len(records)
-    return [Listing(one.run, one.identity, one.state, sorted(one.stores()), first, last, times)]

@@ -6,6 +6,7 @@ because loading a schema library would cost more than all the rest of a launch.)
 """
 
 import json
+import os
 import re
 import time
 from binascii import crc32
@@ -14,7 +15,7 @@ from typing import Final
 
 from ..store.scope import SHOWN, Change
 from .columns import FIRST_VERSION, RUN_ID, Met, Record, RecordError, is_run_id
-from .kinds import HELD, REASONS, VERSION, Listed, Reason, check
+from .kinds import HELD, REASONS, VERSION, Listed, Reason, check, version_of
 
 __all__ = [
     "HELD",
@@ -59,24 +60,25 @@ def meta(*, run: str, identity: str, tools: Iterable[str], store: str, lockdown:
     """The first record: what the run is, and in which store its revisions mean something."""
     record: Record = {
         "type": "meta",
-        "version": FIRST_VERSION,  # the journal raises it with the first record of a later one
+        "version": FIRST_VERSION,
         "run": run,
         "identity": identity,
         "created": timestamp(),
         "tools": list(tools),
         "store": store,
+        **_here(lockdown),
     }
-    if lockdown is not None:
-        record["lockdown"] = lockdown
-    return record
+    return record | {"version": version_of(record)}  # the journal raises it with the first record of a later one
 
 
 def resumed(*, tools: Iterable[str], store: str, lockdown: str | None = None) -> Record:
     """The run goes on, perhaps with other tools (its scope stays) or in another store (its scope does not)."""
-    record: Record = {"type": "resumed", "time": timestamp(), "tools": list(tools), "store": store}
-    if lockdown is not None:
-        record["lockdown"] = lockdown
-    return record
+    return {"type": "resumed", "time": timestamp(), "tools": list(tools), "store": store, **_here(lockdown)}
+
+
+def _here(lockdown: str | None) -> Record:
+    """What the records of a beginning say of this process: what holds it, and the machine it runs on."""
+    return ({} if lockdown is None else {"lockdown": lockdown}) | {"host": os.uname().nodename}
 
 
 def scope_change(change: Change) -> Record:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from ..named_tuple import NamedTuple
 from ..store.authority import Store
+from ..store.errors import StoreError
 from ..store.scope import Scope
 from ..tools.catalog import Catalog
 from ..tools.index import instructions
@@ -40,6 +41,8 @@ class Setting(NamedTuple):
     identity: str
     journal_dir: str
     lockdown: str | None = None
+    holds: Callable[[str, str], bool] | None = None
+    """Whether a key holds the very document of a revision that another store gave; None if that cannot be told."""
 
 
 class HandedScope(NamedTuple):
@@ -86,7 +89,8 @@ class Run:
         """Find and lock the run's journal, if it exists, and take up its scope. Nothing is written before `begin`.
 
         A scope handed in is the newest and wins, unless it belongs to another store: revisions mean nothing
-        there. For the same reason a journal of another store yields an empty scope.
+        there. For the same reason a journal of another store yields an empty scope. What this store proves to hold
+        all the same, as a restored one may, stays.
 
         Raises:
             RunRefusedError: the journal's existence contradicts `resume`, or the run has completed.
@@ -138,13 +142,25 @@ class Run:
             raise RunRefusedError(f"run {self.id} has completed and cannot go on; use another run id")
         if found is None and handed is None and resume == "require":
             raise RunRefusedError(f"there is no run {self.id} to resume; use resume: auto to start it")
-        here = self._setting.fingerprint
-        keys: Mapping[str, str] = found.keys if found is not None and found.store == here else {}
-        if handed is not None and handed.store == here:
-            keys = handed.keys
+        keys: Mapping[str, str] = {} if found is None else self._held(found.store, found.keys)
+        if handed is not None and (found is None or handed.store in (self._setting.fingerprint, found.store)):
+            keys = self._held(handed.store, handed.keys)
         self._scope = Scope(keys)
         self._found, self._is_named = found, True
         self.resumed = found is not None or handed is not None
+
+    def _held(self, store: str, keys: Mapping[str, str]) -> Mapping[str, str]:
+        """Of the authority that was earned in `store`, what counts here."""
+        if store == self._setting.fingerprint:
+            return keys
+        holds = self._setting.holds
+        if holds is None or not keys:
+            return {}
+        try:
+            here = {item.key for item in self._setting.store.list()}
+            return {key: revision for key, revision in keys.items() if key in here and holds(key, revision)}
+        except StoreError as error:
+            raise RunRefusedError(error.remedy or str(error)) from error
 
     def instructions(self, served: "Served | None" = None) -> str:
         """The system text: the note, and the index unless the operator turned it off. Grants no authority.

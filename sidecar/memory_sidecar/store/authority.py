@@ -22,7 +22,7 @@ from .errors import (
     UnavailableError,
 )
 from .rules import validate_key, validate_write
-from .scope import Scope
+from .scope import Granted, Scope
 
 __all__ = ["Counter", "Store", "Watch"]
 
@@ -160,9 +160,9 @@ class Store:
         with self._watch("update") as told:
             line = validate_write(key, description, content)
             replace = self._replace_seen if self.guard else self._replace_any
-            revision = replace(key, lambda stored: _rewritten(stored, line, content, header), scope)
+            revision, what = replace(key, lambda stored: _rewritten(stored, line, content, header), scope)
             if scope is not None:
-                scope.grant(key, revision, "updated")
+                scope.grant(key, revision, what)
             told.count(1)
 
     def delete(self, key: str, *, scope: Scope | None = None, expected: str | None = None) -> bool:
@@ -188,7 +188,7 @@ class Store:
             told.count(0 if removed is None else 1)
             return removed is not None
 
-    def _replace_seen(self, key: str, rewrite: "_Rewrite", scope: Scope | None) -> str:
+    def _replace_seen(self, key: str, rewrite: "_Rewrite", scope: Scope | None) -> "_Replaced":
         seen = scope.revision(key) if scope is not None else None
         if seen is None:
             raise _stale(key, scope, "not_read")
@@ -197,18 +197,18 @@ class Store:
             raise _stale(key, scope, "changed")
         document = rewrite(stored)
         try:
-            return _changed(key, scope, lambda: self.backend.put(key, document, seen))
+            return _changed(key, scope, lambda: self.backend.put(key, document, seen)), _UPDATED
         except ConflictError:
             raise _stale(key, scope, "changed") from None
 
-    def _replace_any(self, key: str, rewrite: "_Rewrite", scope: Scope | None) -> str:
+    def _replace_any(self, key: str, rewrite: "_Rewrite", scope: Scope | None) -> "_Replaced":
         # Nobody here has seen what is overwritten, so a conflict is no answer: look again, and replace that.
         for _ in _while_contended():
             stored = self._get(key, scope)
             document = rewrite(stored)
-            expected = ABSENT if stored is None else stored.revision
+            expected, what = (ABSENT, _CREATED) if stored is None else (stored.revision, _UPDATED)
             try:
-                return _changed(key, scope, lambda: self.backend.put(key, document, expected))  # noqa: B023 - called at once
+                return _changed(key, scope, lambda: self.backend.put(key, document, expected)), what  # noqa: B023 - called at once
             except ConflictError:
                 continue
         raise _contended()
@@ -244,6 +244,10 @@ class Store:
 
 
 _Rewrite = Callable[[Stored | None], bytes]
+_Replaced = tuple[str, Granted]
+"""The new revision, and whether there was something to replace."""
+_CREATED: Final[Granted] = "created"
+_UPDATED: Final[Granted] = "updated"
 
 
 def _rewritten(stored: Stored | None, description: str, content: str, header: str | None) -> bytes:

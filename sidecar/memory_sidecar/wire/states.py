@@ -100,5 +100,6 @@ def next_state(method: str, state: RunState) -> RunState:
     if state in rule:
         return rule[state]
     if method == m.RUN_OPEN:
-        raise Error(REFUSED, f"this run is {state.value}: {method} needs one that is not; use it, or end it first")
-    raise Error(INVALID_PARAMS, f"this run is {state.value}: {method} needs an open one; open it with {m.RUN_OPEN}")
+        raise Error(REFUSED, f"this run is {state.value}; use it, or end it first")
+    # In words that fit every face: a program in Python has never heard of the methods.
+    raise Error(INVALID_PARAMS, f"this run is {state.value}; open it first, or another one")

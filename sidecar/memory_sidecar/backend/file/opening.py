@@ -94,7 +94,17 @@ def open_file(
             "the memory directory keeps no id, so moving it would end the authority of runs", reason=found.why_not
         )
     store = Store(FileBackend(directory, follow=follow), guard=options.require_read_before_update)
-    return Opened(store, f"file:{found.text}")
+    return Opened(store, f"file:{found.text}", of=lambda other: _beside(options, other, base))
+
+
+def _beside(options: FileOptions, identity: str, base: str | None) -> str | None:
+    """The fingerprint of the memory that another identity has under the same base."""
+    if options.directory is not None or not is_key(identity):
+        return None
+    try:
+        return f"file:{kept_id(resolve_directory(options, identity, base)).text}"
+    except (OSError, BackendError):
+        return None  # there is none, or none that this user may see
 
 
 def refuse_disk(directory: str, found: disk.Disk, options: FileOptions) -> RemedyError | None:

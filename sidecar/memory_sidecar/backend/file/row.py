@@ -56,7 +56,7 @@ def _check(options: FileOptions, place: Place) -> "Looked":
     from ...system import disk, exchange
     from ..description import Finding, Looked, counted, fact
     from .notes import FileBackend
-    from .store_id import kept_id
+    from .store_id import NOT_YET, kept_id
 
     directory = resolve_directory(options, place.identity, place.base)
     if not os.path.lexists(directory):
@@ -68,6 +68,8 @@ def _check(options: FileOptions, place: Place) -> "Looked":
     if not place.read_only and (refused := refuse_disk(directory, disk.inspect(directory), options)):
         return Looked([], [str(refused)])
     why_not = kept_id(directory).why_not
+    if why_not == NOT_YET and place.read_only:
+        why_not = "nothing is written into a memory that is read_only, no id either"
     shown = f"none: {why_not}; moving the directory would end the authority of its runs" if why_not else "kept in it"
     facts = [*counted(Store(FileBackend(directory))), fact("directory", "is there"), fact("store_id", shown)]
     findings = []

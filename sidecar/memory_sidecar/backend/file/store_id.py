@@ -15,10 +15,13 @@ from ...named_tuple import NamedTuple
 from ...system import files, staging
 from ...system.digest import digest
 
-__all__ = ["FILE_NAME", "StoreId", "kept_id", "make_id"]
+__all__ = ["FILE_NAME", "NOT_YET", "StoreId", "kept_id", "make_id"]
 
 FILE_NAME: Final = ".memory-sidecar-id"
 """No note has this name, and no listing shows it."""
+
+NOT_YET: Final = "no start has made one yet"
+"""So it stays where all starts are read_only, which write nothing there."""
 
 
 class StoreId(NamedTuple):
@@ -38,7 +41,7 @@ def kept_id(directory: str) -> StoreId:
         OSError: the directory cannot be opened.
     """
     with files.open_directory(directory) as opened:
-        return _kept(opened, directory) or StoreId(_path_digest(directory), "no start has made one yet")
+        return _kept(opened, directory) or StoreId(_path_digest(directory), NOT_YET)
 
 
 def make_id(directory: str) -> StoreId:

@@ -36,9 +36,32 @@ class Bound(NamedTuple):
 
     notes: Notes
     guard: bool
-    fingerprint: str
+    options: JetStreamOptions
+    prefix: str
+    created: str
+    """When the bucket was made."""
     rebind: Callable[[str], Coroutine[Any, Any, "Bound"]]
     """Binds anew over the same connection, under the prefix of another identity."""
+
+    @property
+    def fingerprint(self) -> str:
+        return self.fingerprint_of(self.prefix)
+
+    def fingerprint_of(self, prefix: str) -> str:
+        """What tells the store under a prefix of this bucket from every other one."""
+        identifying = json.dumps([self.options.bucket, prefix, self.created]).encode()
+        return "jetstream:" + hashlib.blake2b(identifying, digest_size=16).hexdigest()
+
+    def names(self, key: str) -> dict[str, str]:
+        """What the note under `key` is called, by the fingerprint of each store in the bucket that sees it."""
+        parts = [*filter(None, self.prefix.split(".")), *key.split(".")]
+        return {self.fingerprint_of(".".join(parts[:length])): ".".join(parts[length:]) for length in range(len(parts))}
+
+    def beside(self, identity: str) -> str | None:
+        """The fingerprint of another identity's store, whose notes are surely none of this one's."""
+        if self.options.prefix is not None or "." in identity or "." in self.prefix:
+            return None
+        return self.fingerprint_of(identity)
 
 
 async def bind(
@@ -69,14 +92,12 @@ async def bind(
     for refused in judge(info.config):
         raise BackendError(refused)
     notes = Notes(api, bucket, prefix, created=info.created, settings=Settings(bucket, judge), context=context_name)
-    identifying = json.dumps([bucket, prefix, info.created]).encode()
-    fingerprint = "jetstream:" + hashlib.blake2b(identifying, digest_size=16).hexdigest()
 
     def rebind(other: str) -> Coroutine[Any, Any, Bound]:
         own = options._replace(prefix=None)
         return bind(nc, own, identity=other, context_name=context_name, domain=domain, api_prefix=api_prefix)
 
-    return Bound(notes, not options.no_require_read_before_update, fingerprint, rebind)
+    return Bound(notes, not options.no_require_read_before_update, options, prefix, info.created, rebind)
 
 
 class Connected(NamedTuple):

@@ -4,6 +4,8 @@ The document is the truth, as in a file. Two headers of ours stand beside it, wh
 need not write: one names the write, the other repeats the description so that listings leave bodies at the broker.
 """
 
+import base64
+import hashlib
 import re
 import secrets
 from typing import Final
@@ -21,6 +23,7 @@ __all__ = [
     "described",
     "described_by_header",
     "free_at",
+    "is_proof",
     "is_value",
     "replaced_by",
     "revision_of",
@@ -37,6 +40,9 @@ WRITE: Final = "Memory-Write"
 """Our own header: names one write, so that its writer knows it again when the confirmation is lost. Not
 `Nats-Msg-Id`, whose deduplication depends on a window that the operator sets."""
 _WRITE_NAME: Final = re.compile(r"[A-Za-z0-9_-]{16,64}")
+_NAME_LENGTH: Final = 24
+"""Of the names that are made now; their second half is a digest of the document. Earlier ones were 22 long, and chance
+alone."""
 _DESCRIPTION: Final = "Memory-Description"
 """Our own header: lets a listing leave bodies at the broker. The document stays the truth; what other programs
 write has no such header and is read in full."""
@@ -74,13 +80,15 @@ class Attempt:
     """One write, however often it has to be sent. Sent twice it is still applied once: the first changes what the
     second expects."""
 
-    def __init__(self, subject: str, expected: int, *, created: str, newest: int, begun: float) -> None:
+    def __init__(
+        self, subject: str, expected: int, *, created: str, newest: int, begun: float, data: bytes = b""
+    ) -> None:
         self.subject = subject
         self.expected = expected
         self.created = created
         self.floor = max(expected, newest)
         """The newest message of the bucket that was known before the first sending."""
-        self.write = secrets.token_urlsafe(16)
+        self.write = secrets.token_urlsafe(9) + _half_digest(data)
         self.unsure = False
         """Whether some attempt may have been applied without our hearing of it."""
         self.begun = begun
@@ -130,10 +138,31 @@ def is_value(message: Message) -> bool:
 def revision_of(message: Message) -> str:
     """The sequence, and what no other message of that sequence has: the name of the write, else when it was stored.
 
-    The second is for what other programs write. A broker that gave a sequence twice stored at two moments.
+    The second is for what other programs write. A broker that gave a sequence twice stored at two moments. A name that
+    is not of this document is no name: a program that stores edited messages anew may keep their headers.
     """
     write = message.headers.get(WRITE, "")
-    return f"{message.sequence}@{write if _WRITE_NAME.fullmatch(write) else message.time}"
+    is_name = _WRITE_NAME.fullmatch(write) and (len(write) != _NAME_LENGTH or _is_bound(write, message.data))
+    return f"{message.sequence}@{write if is_name else message.time}"
+
+
+def is_proof(message: Message) -> bool:
+    """Whether the revision of `message` is that of this document alone, in whatever bucket it is found.
+
+    So it is by the digest in a write's name, and by the moment at which the broker stored what has none: restoring
+    keeps both, and nothing else gives them to another document.
+    """
+    mark = revision_of(message).partition("@")[2]
+    return mark == message.time or _is_bound(mark, message.data)
+
+
+def _is_bound(name: str, data: bytes) -> bool:
+    return len(name) == _NAME_LENGTH and name.endswith(_half_digest(data))
+
+
+def _half_digest(data: bytes) -> str:
+    """Twelve characters that tell a document from any other one, as far as chance is concerned."""
+    return base64.urlsafe_b64encode(hashlib.blake2b(data, digest_size=9).digest()).decode()
 
 
 def free_at(message: Message | None) -> int | None:

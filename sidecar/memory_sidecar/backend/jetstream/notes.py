@@ -23,7 +23,7 @@ from .api import (
     is_temporary,
 )
 from .leader import LAG_SECONDS, REVISION, Leader
-from .message import MARKER, WRITE, Attempt, Document, free_at, is_value, replaced_by, revision_of
+from .message import MARKER, WRITE, Attempt, Document, free_at, is_proof, is_value, replaced_by, revision_of
 from .refused import AWAY, no_room_to_delete, refusal
 from .view import View
 from .waiting import Patience, in_time, left, now
@@ -81,6 +81,13 @@ class Notes:
         revision = revision_of(message)
         self._looked = key, revision, now()
         return Stored(revision, message.data)
+
+    async def holds(self, key: str, revision: str) -> bool:
+        """Whether the key holds the very document of `revision`, also if the bucket was made anew since."""
+        message = await self._leader.last(self._root + key, await self._patience.deadline())
+        if message is None or not is_value(message):
+            return False
+        return revision_of(message) == revision and is_proof(message)
 
     async def written(self, key: str) -> str | None:
         """When the key's note was stored, as the broker tells it; None if it holds none. For operators' commands."""
@@ -224,7 +231,12 @@ class Notes:
             UnavailableError, StoreFullError: surely nothing was stored.
         """
         attempt = Attempt(
-            self._root + key, expected, created=self._leader.created, newest=self._leader.reached, begun=now()
+            self._root + key,
+            expected,
+            created=self._leader.created,
+            newest=self._leader.reached,
+            begun=now(),
+            data=document.data,
         )
         while True:
             headers = document.headers | attempt.headers(self._root, guard)

@@ -97,7 +97,7 @@ def _describe(options: JetStreamOptions, place: Place) -> "Description":
         fact("shared", shared, "; ".join(shared) or nobody_seen, "shared with"),
         guarded(not options.no_require_read_before_update),
     ]
-    return Description(facts, named)
+    return Description(facts, named, prefix=prefix if named else "")
 
 
 def _check(options: JetStreamOptions, place: Place) -> "Looked":

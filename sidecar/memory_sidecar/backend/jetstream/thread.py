@@ -53,7 +53,9 @@ class BrokerThread:
         """The store; a call blocks the thread that makes it."""
 
     def _store(self, bound: "Bound") -> Opened:
-        return Opened(Store(JetStreamBackend(bound.notes, self.run), guard=bound.guard), bound.fingerprint)
+        backend = JetStreamBackend(bound.notes, self.run)
+        store = Store(backend, guard=bound.guard)
+        return Opened(store, bound.fingerprint, bound.names, bound.beside, backend.holds)
 
     def open_for(self, identity: str) -> Opened:
         """The store under another identity's prefix, over the same connection. Takes at most ten seconds.
@@ -146,6 +148,10 @@ class JetStreamBackend:
     def get(self, key: str, *, after: str | None = None) -> Stored | None:
         stored: Stored | None = self._run(self._notes.get(key, after))
         return stored
+
+    def holds(self, key: str, revision: str) -> bool:
+        """See `opened.Opened.holds`."""
+        return bool(self._run(self._notes.holds(key, revision)))
 
     def written(self, key: str) -> str | None:
         """When the message was stored, as RFC 3339 in UTC; None if the key holds nothing. For operators' commands."""

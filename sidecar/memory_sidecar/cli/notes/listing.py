@@ -41,6 +41,8 @@ def run(arguments: argparse.Namespace) -> int:
         rows.sort(key=lambda row: row[1], reverse=arguments.sort == "size")
         if arguments.json:
             print_json({"memories": [{**item._asdict(), name: value} for item, value in rows]})
+        elif not rows:
+            _say_empty()
         else:
             shown = ((moment(str(value)) if name == "written" else str(value), *item) for item, value in rows)
             print_table(("WRITTEN (UTC)" if name == "written" else "BYTES", "KEY", "DESCRIPTION"), shown)
@@ -49,9 +51,14 @@ def run(arguments: argparse.Namespace) -> int:
         print_json({"memories": [item._asdict() for item in items]})
     elif items:
         print_table(("KEY", "DESCRIPTION"), items)
-    elif on_terminal():
-        print("This memory is empty.")
+    else:
+        _say_empty()
     return 0
+
+
+def _say_empty() -> None:
+    if on_terminal():
+        print("This memory is empty.")
 
 
 def _measured(memory: Memory, items: Iterable[Item], what: str) -> list[tuple[Item, str | int | None]]:

@@ -27,8 +27,8 @@ from typing import Any, Final, NamedTuple
 from ...assemble import default_journal_dir
 from ...exits import EX_CONFIG, EX_FOUND, EX_USAGE
 from ...plain import visible
-from ...run.ledger import Answer, Sought, saw
 from ...run.records import timestamp
+from ...run.saw import Answer, Sought, saw
 from ...store.contract import ABSENT, ANYTHING, Entry, Stored
 from ...store.document import UNREADABLE
 from ...store.errors import ConflictError, InvalidError, KeyNotFoundError, StoreError, UnreadableError
@@ -117,7 +117,7 @@ def _quarantine(arguments: argparse.Namespace, directory: str) -> int:
     unread = ""
     answer: Answer | None = None
     try:
-        answer = saw(all_journals(directories(vars(arguments))), sought, memory.fingerprint)
+        answer = saw(all_journals(directories(vars(arguments))), sought, memory.where(key))
     except Failure as error:
         unread = f"{error}\n"
     complete = answer is not None and answer.complete

@@ -36,7 +36,7 @@ from importlib import import_module
 from typing import Final
 
 from ...run.kinds import REASONS
-from ...run.ledger import Sought, is_revision
+from ...run.saw import Sought, is_revision
 from ...store.rules import is_key
 from ..shared.places import PLACES, add_options
 from ..shared.report import add_json

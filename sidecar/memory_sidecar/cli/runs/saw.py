@@ -4,10 +4,10 @@ import argparse
 import os
 
 from ...assemble import settle
-from ...backend.choose import row_of
+from ...backend.choose import describe, row_of
 from ...backend.opened import BackendError
 from ...exits import EX_CONFIG, EX_FOUND
-from ...run.ledger import saw
+from ...run.saw import ANYWHERE, Where, saw
 from ..shared.failure import Failure, complain
 from ..shared.journals import all_journals, directories
 from ..shared.memory import opened
@@ -28,7 +28,7 @@ def run(arguments: argparse.Namespace) -> int:
             )
     sought = arguments.saw
     # Of every identity: a memory may be shared, and a poisoned note is not its author's matter alone.
-    answer = saw(all_journals(where), sought, _fingerprint(arguments))
+    answer = saw(all_journals(where), sought, _where(arguments))
     if arguments.json:
         print_json({"key": sought.key, "revision": sought.revision, "journal_dirs": where, **as_json(answer)})
     else:
@@ -38,15 +38,16 @@ def run(arguments: argparse.Namespace) -> int:
     return 0 if answer.read and answer.complete else EX_FOUND
 
 
-def _fingerprint(arguments: argparse.Namespace) -> str | None:
-    """The store of the memory that the options name; None if they name none, or none that is in files here."""
+def _where(arguments: argparse.Namespace) -> Where:
+    """The memory that the options name; any, if they name none, or none whose store can be told offline."""
     given = places(vars(arguments) | {"journal_dir": None})
     if given.identity is None and given.config is None:
-        return None
+        return ANYWHERE
     try:
-        if row_of(settle(given)[0]).connects:
-            return None  # which store it is cannot be told offline
+        config, identity = settle(given)
+        if row_of(config).connects:
+            return Where(prefix=describe(config, identity, given.store_dir).prefix)
         with opened(given) as memory:
-            return memory.fingerprint
+            return memory.where(arguments.saw.key)
     except (Failure, BackendError):
-        return None
+        return ANYWHERE

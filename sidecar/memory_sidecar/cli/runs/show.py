@@ -55,6 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
         ("identity", one.identity),
         ("tools", ", ".join(first.get("tools", ()))),
         ("lockdown", first.get("lockdown", "")),
+        ("hosts", ", ".join(one.hosts()) if one.standing is not None else ""),
         ("created", f"{moment(one.created)} UTC" if one.created else ""),
         ("updated", f"{moment(one.updated)} UTC" if one.updated else ""),
         ("not whole", f"before {moment(one.forgotten)} UTC" if one.forgotten else ""),

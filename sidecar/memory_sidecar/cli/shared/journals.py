@@ -6,7 +6,8 @@ from typing import Any
 
 from ...assemble import default_journal_dir
 from ...exits import EX_CONFIG
-from ...run.ledger import Journaled, LeftOut, journals
+from ...run.ledger import Journaled, journals
+from ...run.saw import LeftOut
 from ...system import files
 from .failure import Failure
 from .places import place, places

@@ -7,12 +7,15 @@ directory. Whether memory is enabled does not matter here: a memory that was swi
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import NamedTuple, TypeVar
 
 from ...assemble import Arguments, settle
 from ...backend.choose import backend_of, describe, open_backend
 from ...backend.description import Directory
+from ...backend.opened import Opened
 from ...exits import EX_CONFIG
+from ...run.saw import Where
 from ...store.authority import Store
 from ...store.contract import Entry, Item
 from ...store.errors import UnavailableError, UnreadableError
@@ -31,7 +34,7 @@ class Memory(NamedTuple):
     """An open memory, for use on one thread."""
 
     store: Store
-    fingerprint: str
+    opened: Opened
     identity: str | None
     backend: str
     directory: Directory | None
@@ -40,6 +43,15 @@ class Memory(NamedTuple):
     """Why models cannot use, or not change, what is written into it; "" if they can."""
     doctor: str = ""
     """The command that looks for the cause when the store cannot be used."""
+
+    @property
+    def fingerprint(self) -> str:
+        return self.opened.fingerprint
+
+    def where(self, key: str) -> Where:
+        """This memory, as the ledger is asked about a note in it."""
+        names = {self.fingerprint: key} if self.opened.names is None else self.opened.names(key)
+        return Where(names, cache(self.opened.of))
 
     def ask(self, call: Callable[[], T]) -> T:
         """The answer of `call`, which uses the store. An error names the command that looks for its cause."""
@@ -85,7 +97,8 @@ def opened(arguments: Arguments, *, write: bool = False, make: bool = False, emp
         unused = "note: its configuration has it read_only, so runs read it and cannot change it"
     if path is not None and not make and not os.path.lexists(path):
         if empty:
-            yield Memory(Store(Nowhere("There is no such memory yet.")), "none", identity, backend, directory, unused)
+            nothing = Store(Nowhere("There is no such memory yet."))
+            yield Memory(nothing, Opened(nothing, "none"), identity, backend, directory, unused)
             return
         raise Failure(
             f"there is no memory at {path}",
@@ -99,7 +112,7 @@ def opened(arguments: Arguments, *, write: bool = False, make: bool = False, emp
 
     try:
         made = running.opened
-        yield Memory(made.store, made.fingerprint, identity, backend, directory, unused, doctor)
+        yield Memory(made.store, made, identity, backend, directory, unused, doctor)
     finally:
         running.close()
 
