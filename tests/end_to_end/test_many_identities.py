@@ -208,6 +208,18 @@ def test_an_identity_in_the_configuration_contradicts_the_option(tmp_path: Path)
         prepare(Arguments(config=str(tmp_path / "memory.yaml"), store_dir=str(tmp_path), many_identities="yes"))
 
 
+def test_a_refused_open_makes_no_identity(many: Many, tmp_path: Path) -> None:
+    many.open("a")
+    before = sorted(path for path in (tmp_path / "state").rglob("*"))
+    with pytest.raises(RefusedError, match="there is no run main to resume"):
+        many.open("nobody", resume="require")
+    with pytest.raises(RefusedError, match="whose memory is meant"):
+        many.open("../b")
+    with pytest.raises(RefusedError, match="run"):
+        many.open("nobody", "../main")
+    assert sorted(path for path in (tmp_path / "state").rglob("*")) == before
+
+
 # The Python library
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.support.sidecar import Sidecar, launched
 
-from memory_sidecar.harness import MemorySidecar, StartError
+from memory_sidecar.harness import MemorySidecar, StartError, sync
 
 pytestmark = pytest.mark.anyio
 
@@ -128,6 +128,87 @@ async def test_a_location_that_tells_too_much_is_refused(launch: Any, tmp_path: 
         async with launch(f"{{file: {tmp_path}/n.db}}", program=program):
             pass
     assert location not in str(refused.value)
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "own-store.md"
+MANY = """
+import os, sys
+sys.path.insert(0, {examples!r})
+from memory_sidecar.own_store import OpenedStore, OpenedStores, OwnStore, Place, main
+from sqlite_store import SqliteBackend, SqliteOptions, describe_sqlite, open_sqlite
+
+{page}
+
+sys.exit(main({own}))
+"""
+
+
+@pytest.fixture
+def many(tmp_path: Path) -> Path:
+    """The program of the page's section on many identities."""
+    section = PAGE.read_text().partition("## Many identities\n")[2].partition("\n## ")[0]
+    *page, own = [line[4:] for line in section.splitlines() if line.startswith("    ") or not line]
+    own = next(line for line in reversed([*page, own]) if line.startswith("OwnStore("))
+    page = [line for line in page if line != own]
+    program = tmp_path / "many.py"
+    program.write_text(MANY.format(examples=str(EXAMPLE.parent), page="\n".join(page), own=own))
+    return program
+
+
+def launch_many(tmp_path: Path, program: Path) -> sync.MemorySidecar:
+    config = tmp_path / "memory.yaml"
+    config.write_text("harness: {memory: {enabled: true, backend: sqlite, options: {file: notes}}}\n")
+    command = [sys.executable, "-P", str(program)]
+    return sync.MemorySidecar.launch(command=command, config=config, store_dir=tmp_path, many_identities=True)
+
+
+def test_each_identity_has_a_store_of_its_own(tmp_path: Path, many: Path) -> None:
+    with launch_many(tmp_path, many) as memory:
+        with memory.run("main", identity="a") as one, memory.run("main", identity="b") as two:
+            assert one.call("memory_write", {**NOTE, "content": "of a"}).structured == {"written": True, "key": "k"}
+            assert not (two.call("memory_read", {"key": "k"}).structured or {})["found"]
+            assert two.call("memory_write", {**NOTE, "content": "of b"}).structured == {"written": True, "key": "k"}
+            scope = one.scope
+        with memory.run("main", identity="a") as one, memory.run("new", identity="b", scope=scope) as two:
+            assert one.resumed
+            written = one.call("memory_write", {**NOTE, "content": "again", "overwrite": True}).structured or {}
+            refused = two.call("memory_write", {**NOTE, "content": "again", "overwrite": True}).structured or {}
+            assert (written["written"], refused["code"]) == (True, "not_read")
+    assert sorted(path.name for path in (tmp_path / "notes").glob("*.db")) == ["a.db", "b.db"]
+
+
+def test_identities_that_would_share_a_store_are_refused(tmp_path: Path, many: Path) -> None:
+    (tmp_path / "notes").mkdir(mode=0o700)
+    (tmp_path / "notes" / "B.db").symlink_to("a.db")
+    with launch_many(tmp_path, many) as memory, memory.run("main", identity="a"):
+        with (
+            pytest.raises(sync.RequestRefusedError, match="gives the identities 'a' and 'B' one memory"),
+            memory.run("main", identity="B"),
+        ):
+            pytest.fail("it opened")
+        with memory.run("main", identity="c") as run:
+            assert run.identity == "c"
+
+
+def test_a_store_that_says_nothing_of_many_identities_is_refused(tmp_path: Path) -> None:
+    with (
+        pytest.raises(StartError, match=r"'sqlite' is opened for one identity; leave out --many-identities"),
+        launch_many(tmp_path, EXAMPLE),
+    ):
+        pytest.fail("it started")
+
+
+def test_a_store_that_cannot_be_opened_for_one_is_that_ones_alone(tmp_path: Path, many: Path) -> None:
+    (tmp_path / "notes" / "bad.db").mkdir(parents=True)
+    with launch_many(tmp_path, many) as memory:
+        with (
+            pytest.raises(sync.RequestRefusedError, match=r"'sqlite' cannot be opened \(OperationalError\)") as refused,
+            memory.run("main", identity="bad"),
+        ):
+            pytest.fail("it opened")
+        assert str(tmp_path) not in str(refused.value)
+        with memory.run("main", identity="good") as run:
+            assert not run.resumed
 
 
 def test_every_command_knows_it(tmp_path: Path) -> None:

@@ -25,12 +25,12 @@ KEPT = ("written", "code", "found", "content", "deleted", "memories")
 class _Real:
     """The sidecar, with the interface of the fake."""
 
-    def __init__(self, place: Path) -> None:
+    def __init__(self, place: Path, **whose: Any) -> None:
         self._notes = place / "state" / "memory" / "test"
         config = place / "memory.yaml"
         config.write_text("harness: {memory: {enabled: true, options: {require_read_before_update: true}}}")
         self._options: Any = {
-            "identity": "test",
+            **(whose or {"identity": "test"}),
             "store_dir": place / "state",
             "config": config,
             "env": environment(),
@@ -199,6 +199,47 @@ def test_a_fake_starts_not_and_takes_no_option_that_the_real_one_refuses() -> No
         run._ended = True
         with pytest.raises(ProcessLookupError):
             os.kill(memory.pid, signal.SIGTERM)
+
+
+@pytest.fixture(params=[_Real, _Fake])
+def many(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+    return _Fake(many_identities=True) if request.param is _Fake else _Real(tmp_path, many_identities=True)
+
+
+def test_many_identities_have_a_memory_each(many: Any) -> None:
+    with many.launch_sync() as memory:
+        with memory.run("main", identity="a") as one, memory.run("main", identity="b") as two:
+            assert (one.identity, two.identity) == ("a", "b")
+            check(one.call("memory_write", NOTE), {"written": True})
+            check(two.call("memory_read", {"key": "plan"}), {"found": False})
+            check(two.call("memory_write", NOTE), {"written": True})
+            with pytest.raises(RequestRefusedError, match="is open already"), memory.run("main", identity="a"):
+                pytest.fail("it was opened twice")
+            scope = one.suspend()
+        assert set(scope["keys"]) == {"plan"}
+        with memory.run("second", identity="b", scope=scope) as two:
+            check(two.call("memory_write", {**NOTE, "overwrite": True}), {"written": False, "code": "not_read"})
+        with memory.run("main", identity="a", resume="require") as one:
+            check(one.call("memory_write", {**NOTE, "overwrite": True}), {"written": True})
+        runs = {name: [run["run"] for run in memory.runs(identity=name)] for name in "abc"}
+        assert runs == {"a": ["main"], "b": ["main", "second"], "c": []}
+        for wrong in (None, "", "../a", "a/b"):
+            with pytest.raises(RequestRefusedError, match="whose memory is meant"), memory.run("x", identity=wrong):
+                pytest.fail("it opened")
+        with (
+            pytest.raises(RequestRefusedError, match="there is no run new to resume"),
+            memory.run("new", identity="never-seen", resume="require"),
+        ):
+            pytest.fail("it opened")
+
+
+def test_without_the_option_no_identity_is_taken(kept: Any) -> None:
+    with (
+        kept.launch_sync() as memory,
+        pytest.raises(RequestRefusedError, match="--many-identities"),
+        memory.run("main", identity="a"),
+    ):
+        pytest.fail("it opened")
 
 
 def test_a_fake_may_be_read_only_and_without_an_index() -> None:

@@ -3,12 +3,14 @@
 Everything but the documents is this product's: the command line, the configuration, authority, journals, the lockdown.
 """
 
+import threading
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..named_tuple import NamedTuple
 from ..store.authority import Store
-from ..store.contract import Backend
+from ..store.contract import Backend, Info
+from ..store.nowhere import Nowhere
 from ..system.digest import digest
 from .opened import BackendError, Opened, Running, nothing
 from .row import Place, Row
@@ -16,7 +18,10 @@ from .row import Place, Row
 if TYPE_CHECKING:
     from .description import Description, Fact, Looked
 
-__all__ = ["OpenedStore", "OwnStore", "row"]
+__all__ = ["OpenedStore", "OpenedStores", "OwnStore", "row"]
+
+
+T = TypeVar("T")
 
 
 class OpenedStore(NamedTuple):
@@ -39,6 +44,22 @@ class OpenedStore(NamedTuple):
     """Lets go of what it opened, within a few seconds."""
 
 
+class OpenedStores(NamedTuple):
+    """What opening yields for `--many-identities`: the place in which each identity has a store of its own."""
+
+    open_for: Callable[[str], OpenedStore]
+    """Opens the store of an identity, which is a legal key. Called for each run's opening, from any thread, after
+    `begin` and with the rights below alone; of what it returns, `backend` and `fingerprint` count. No two identities
+    may get one fingerprint. What it raises as `BackendError` is told to the harness."""
+    guard: bool = True
+    """Whether a run must have read what it overwrites, as the tools say it; the same for all."""
+    directories: tuple[str, ...] = ()
+    ports: tuple[int, ...] | None = None
+    begin: Callable[[], None] = nothing
+    close: Callable[[], None] = nothing
+    """As in `OpenedStore`, for all of them."""
+
+
 def _tells_nothing(_options: Any, _place: Place) -> "Sequence[Fact]":
     return ()
 
@@ -58,6 +79,8 @@ class OwnStore(NamedTuple):
     """Whether each identity has notes of its own there. If so, commands ask whose memory is meant."""
     connects: bool = False
     """Whether it needs the network."""
+    open_many: Callable[[Any, Place], OpenedStores] | None = None
+    """Opens it for `--many-identities`; None if a process serves one identity, and the option is refused."""
 
 
 def row(own: OwnStore) -> Row:
@@ -85,7 +108,20 @@ def row(own: OwnStore) -> Row:
         finally:
             running.close()
 
-    return Row(own.name, own.options, open_own, describe, check, lambda _options: "", own.connects, "store")
+    def open_many(options: Any, place: Place) -> Running:
+        return _opened_many(own, options, place)
+
+    return Row(
+        own.name,
+        own.options,
+        open_own,
+        describe,
+        check,
+        must_be_named=lambda _options: "",
+        connects=own.connects,
+        label="store",
+        open_many=None if own.open_many is None else open_many,
+    )
 
 
 def _opened(own: OwnStore, options: Any, place: Place) -> OpenedStore:
@@ -94,16 +130,55 @@ def _opened(own: OwnStore, options: Any, place: Place) -> OpenedStore:
     Raises:
         BackendError: it says so, it fails, or it tells more of itself than may be told.
     """
+    opened = _asked(own, lambda: own.open(options, place))
+    _check_told(own, opened)
+    return opened
+
+
+def _opened_many(own: OwnStore, options: Any, place: Place) -> Running:
+    """Open the place in which each identity has a store.
+
+    Raises:
+        BackendError: as of `_opened`.
+    """
+    if own.open_many is None:
+        raise AssertionError("asked for what it does not offer")
+    open_places = own.open_many
+    shared = _asked(own, lambda: open_places(options, place))
+    whose: dict[str, str] = {}
+    lock = threading.Lock()
+
+    def open_for(identity: str) -> Opened:
+        opened = _asked(own, lambda: shared.open_for(identity))
+        _check_told(own, opened)
+        with lock:
+            other = whose.setdefault(opened.fingerprint, identity)
+        if other != identity:
+            raise BackendError(
+                f"the store {own.name!r} gives the identities {other!r} and {identity!r} one memory",
+                "give each a store, and a fingerprint, of its own",
+            )
+        fingerprint = f"{own.name}:{digest(opened.fingerprint.encode())}"
+        return Opened(Store(opened.backend, guard=shared.guard), fingerprint)
+
+    nobodys = Opened(Store(Nowhere("No identity is named.", Info(own.name, "")), guard=shared.guard), "none")
+    return Running(nobodys, shared.begin, shared.close, shared.directories, ports=shared.ports, open_for=open_for)
+
+
+def _asked(own: OwnStore, ask: Callable[[], T]) -> T:
+    """What the store answers to an opening.
+
+    Raises:
+        BackendError: it says so, or it fails.
+    """
     try:
-        opened = own.open(options, place)
+        return ask()
     except BackendError:
         raise
     except Exception as error:
         raise BackendError(
             f"the store {own.name!r} cannot be opened ({type(error).__name__})", "see the cause in the log"
         ) from error
-    _check_told(own, opened)
-    return opened
 
 
 def _check_told(own: OwnStore, opened: OpenedStore) -> None:

@@ -3,6 +3,7 @@
 Serve the call, journal what it did to the scope, and only then let the reply go out.
 """
 
+import os
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -14,6 +15,7 @@ from ..tools.catalog import Catalog
 from ..tools.index import instructions
 from ..tools.tool import Outcome
 from . import records
+from .directory import journal_name
 from .journal import Journal
 from .records import Reason, Record
 
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from ..observe.telemetry import Served
     from .replay import Summary
 
-__all__ = ["Answer", "HandedScope", "Resume", "Run", "RunRefusedError", "Setting"]
+__all__ = ["Answer", "HandedScope", "Resume", "Run", "RunRefusedError", "Setting", "check_resumable"]
 
 Resume = Literal["auto", "require", "never"]
 RESUMES: Final[tuple[Resume, ...]] = ("auto", "require", "never")
@@ -43,6 +45,20 @@ class Setting(NamedTuple):
     lockdown: str | None = None
     holds: Callable[[str, str], bool] | None = None
     """Whether a key holds the very document of a revision that another store gave; None if that cannot be told."""
+
+
+def check_resumable(directory: str, run: str) -> None:
+    """Return if `directory` may hold a journal of `run`: before a memory is opened, and perhaps made, for nothing.
+
+    Raises:
+        RunRefusedError: it does not.
+    """
+    if not os.path.lexists(os.path.join(directory, journal_name(run))):
+        raise _nothing_to_resume(run)
+
+
+def _nothing_to_resume(run: str) -> RunRefusedError:
+    return RunRefusedError(f"there is no run {run} to resume; use resume: auto to start it")
 
 
 class HandedScope(NamedTuple):
@@ -141,7 +157,7 @@ class Run:
         if found is not None and found.state == "completed":
             raise RunRefusedError(f"run {self.id} has completed and cannot go on; use another run id")
         if found is None and handed is None and resume == "require":
-            raise RunRefusedError(f"there is no run {self.id} to resume; use resume: auto to start it")
+            raise _nothing_to_resume(self.id)
         keys: Mapping[str, str] = {} if found is None else self._held(found.store, found.keys)
         if handed is not None and (found is None or handed.store in (self._setting.fingerprint, found.store)):
             keys = self._held(handed.store, handed.keys)

@@ -36,6 +36,7 @@ from ..harness.requests import Request
 from ..harness.sidecar import AsyncBlock
 from ..harness.steps import Steps
 from ..harness.supervision import Supervision
+from ..run.directory import identity_directory
 from ..run.session import Setting
 from ..store.authority import Store
 from ..tools.catalog import Catalog
@@ -69,28 +70,33 @@ class FakeMemory:
         guard: whether an overwrite needs a read first, as on JetStream and with `require_read_before_update`.
         read_only: whether only `memory_list` and `memory_read` exist.
         index: whether the system text lists what is stored.
+        many_identities: whether each run names its identity, and has that one's memory alone.
     """
 
-    def __init__(self, *, guard: bool = True, read_only: bool = False, index: bool = True) -> None:
+    def __init__(
+        self, *, guard: bool = True, read_only: bool = False, index: bool = True, many_identities: bool = False
+    ) -> None:
         self.start_error: str | None = None
         """A text: nothing can be launched, and `launch` raises StartError with it. Nor is what died launched again."""
-        self._shelf = Shelf()
+        self._memories: dict[str, tuple[Shelf, Setting]] = {}
+        self._guard = guard
+        self._catalog = Catalog(enabled=True, read_only=read_only, guarded=guard)
+        self._index = index
+        self._many = many_identities
+        self._broken = False
+        self._lock = threading.Lock()
         self._connections: weakref.WeakSet[_InProcess] = weakref.WeakSet()
-        journals = tempfile.mkdtemp(prefix="memory-sidecar-fake-")  # mode 0700
-        weakref.finalize(self, shutil.rmtree, journals, ignore_errors=True)
-        self._setting = Setting(
-            store=Store(MemoryBackend(self._shelf), guard=guard),
-            fingerprint=f"fake:{os.urandom(8).hex()}",
-            catalog=Catalog(enabled=True, read_only=read_only, guarded=guard),
-            with_index=index,
-            identity=_IDENTITY,
-            journal_dir=journals,
-        )
+        self._journals = tempfile.mkdtemp(prefix="memory-sidecar-fake-")  # mode 0700
+        weakref.finalize(self, shutil.rmtree, self._journals, ignore_errors=True)
 
     @property
     def documents(self) -> dict[str, bytes]:
         """What is stored, by key, each with its YAML header. Change it as somebody else would behind a run's back."""
-        return self._shelf.documents
+        return self.documents_of(_IDENTITY)
+
+    def documents_of(self, identity: str) -> dict[str, bytes]:
+        """The same of one of many identities."""
+        return self._memory(identity)[0].documents
 
     def launch(
         self,
@@ -138,11 +144,11 @@ class FakeMemory:
     @contextmanager
     def unreachable(self) -> Iterator[None]:
         """In the block the notes are out of reach, as behind a broker that is down: the model is told of an error."""
-        self._shelf.broken = True
+        self._break(True)
         try:
             yield
         finally:
-            self._shelf.broken = False
+            self._break(False)
 
     def _launched(
         self, face: type[F], command: Sequence[StrPath] | None, stderr: Stderr, restarts: int, options: LaunchOptions
@@ -155,9 +161,51 @@ class FakeMemory:
         yield from ()  # the real one waits here
         if self.start_error is not None:
             raise StartError(self.start_error)
-        connection = _InProcess(self._setting)
+        connection = _InProcess(self._service())
         self._connections.add(connection)
         return cast("Connection", connection)
+
+    def _service(self) -> Service:
+        return Service(
+            self._catalog,
+            self._setting(None).store.info(),
+            "",
+            self._setting,
+            self._journal,
+            "" if self._many else f"run-{os.urandom(8).hex()}",
+            False,
+            lambda: None,
+        )
+
+    def _journal(self, identity: str | None) -> tuple[str, str]:
+        named = identity or _IDENTITY
+        return identity_directory(self._journals, named), named
+
+    def _setting(self, identity: str | None) -> Setting:
+        return self._memory(identity or _IDENTITY)[1]
+
+    def _memory(self, identity: str) -> tuple[Shelf, Setting]:
+        """What an identity has here, made when it is first asked for."""
+        with self._lock:
+            if identity not in self._memories:
+                shelf = Shelf()
+                shelf.broken = self._broken
+                setting = Setting(
+                    store=Store(MemoryBackend(shelf), guard=self._guard),
+                    fingerprint=f"fake:{os.urandom(8).hex()}",
+                    catalog=self._catalog,
+                    with_index=self._index,
+                    identity=identity,
+                    journal_dir=self._journal(identity)[0],
+                )
+                self._memories[identity] = shelf, setting
+            return self._memories[identity]
+
+    def _break(self, broken: bool) -> None:
+        with self._lock:
+            self._broken = broken
+            for shelf, _ in self._memories.values():
+                shelf.broken = broken
 
 
 class _InProcess:
@@ -166,22 +214,12 @@ class _InProcess:
     silent = False
     how = f"the memory sidecar {ending(-signal.SIGKILL)} before it answered"
 
-    def __init__(self, setting: Setting) -> None:
+    def __init__(self, service: Service) -> None:
         self.pid = next(_pids)
         self.status: int | None = None
         self._numbers = itertools.count(1)
         self._waiting: dict[int, Request] = {}
         self._lock = threading.Lock()
-        service = Service(
-            setting.catalog,
-            setting.store.info(),
-            setting.lockdown or "",
-            lambda _: setting,
-            lambda _: (setting.journal_dir, setting.identity),
-            f"run-{os.urandom(8).hex()}",
-            False,
-            lambda: None,
-        )
         self._session = Session(cast("Gate", _Open()), service, threading.RLock())
         self._session.loop = cast("Loop", _NoLoop())
         self._session.output = cast("Output", _Answers(self._settle))

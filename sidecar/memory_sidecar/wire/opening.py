@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..observe import log
 from ..run.records import REASONS, Reason
-from ..run.session import RESUMES, HandedScope, Run
+from ..run.session import RESUMES, HandedScope, Run, check_resumable
 from ..store.errors import StoreError
 from . import messages as m
 from .calls import Call
@@ -57,7 +57,10 @@ def open_run(session: "Session", call: Call, lane: Lane) -> dict[str, Any]:
     if resume not in RESUMES:
         raise Error(INVALID_PARAMS, f"resume is one of {', '.join(RESUMES)}")
     handed = _handed_scope(params.get("scope"))
-    setting = session.service.setting(None if lane.name is None else lane.name.identity)
+    identity = None if lane.name is None else lane.name.identity
+    if resume == "require" and handed is None:
+        check_resumable(session.service.journal(identity)[0], params["run"])
+    setting = session.service.setting(identity)
     run = Run(params["run"], setting)
     run.open(resume, handed)
     text = _begin(run, call)
