@@ -126,18 +126,9 @@ def offer_of(kind: str, data: Mapping[str, Any]) -> Offer:
 
 def _properties(schema: Mapping[str, Any] | None) -> Iterator[tuple[frozenset[str], Mapping[str, Any]]]:
     """Every object shape in a schema, however deep, within a bound."""
-    stack: list[Any] = [schema]
-    seen = 0
-    while stack and seen < _MAX_NODES:
-        node = stack.pop()
-        seen += 1
-        if isinstance(node, Mapping):
-            props = node.get("properties")
-            if isinstance(props, Mapping):
-                yield frozenset(str(p).lower() for p in props), props
-            stack.extend(node.values())
-        elif isinstance(node, list | tuple):
-            stack.extend(node)
+    for node in _nodes(schema):
+        if isinstance(node, Mapping) and isinstance(props := node.get("properties"), Mapping):
+            yield frozenset(str(p).lower() for p in props), props
 
 
 def _schema_signs(where: str, schema: Mapping[str, Any] | None) -> Iterator[Sign]:
@@ -226,14 +217,17 @@ def _texts(offer: Offer) -> Iterator[tuple[str, str]]:
 
 def _strings(node: object) -> Iterator[str]:
     """Every string in plain data, keys included, however deep, within a bound."""
+    return (one for one in _nodes(node) if isinstance(one, str))
+
+
+def _nodes(node: object, most: int = _MAX_NODES) -> Iterator[Any]:
+    """All parts of plain data, keys included, however deep; no more than `most`."""
     stack: list[Any] = [node]
-    seen = 0
-    while stack and seen < _MAX_NODES:
+    while stack and most:
         node = stack.pop()
-        seen += 1
-        if isinstance(node, str):
-            yield node
-        elif isinstance(node, Mapping):
+        most -= 1
+        yield node
+        if isinstance(node, Mapping):
             stack.extend(node.values())
             stack.extend(node.keys())
         elif isinstance(node, list | tuple):
@@ -290,20 +284,6 @@ def overlong(offer: Offer) -> str | None:
         if len(text) > MAX_TEXT:
             return f"a text in its {where} is longer than {MAX_TEXT} characters"
     for where, node in offer.shown.items():
-        if not isinstance(node, str) and _parts(node) > _MAX_NODES:
+        if not isinstance(node, str) and sum(1 for _ in _nodes(node, _MAX_NODES + 1)) > _MAX_NODES:
             return f"its {where} has more than {_MAX_NODES} parts"
     return None
-
-
-def _parts(node: object) -> int:
-    stack: list[Any] = [node]
-    seen = 0
-    while stack and seen <= _MAX_NODES:
-        node = stack.pop()
-        seen += 1
-        if isinstance(node, Mapping):
-            stack.extend(node.values())
-            stack.extend(node.keys())
-        elif isinstance(node, list | tuple):
-            stack.extend(node)
-    return seen

@@ -4,7 +4,8 @@ Targets can be given in any mix and number. A command is launched as an MCP clie
 environment; give it variables with env(1): --mcp 'env TOKEN=x server --stdio'.
 
 Exit status: 0 everything was seen and is clean, or accepted; 1 memory leaks; 2 nothing leaks as far as it was seen,
-but something could not be audited. A leak decides even when something else could not be audited: it is certain.
+but something could not be audited; 64 wrong usage, and nothing was audited. A leak decides even when something else
+could not be audited: it is certain.
 
 Into a pipe or a file, the report has one record a line, its fields apart by tabs: status, kind of target, target, and
 for a finding its surface, kind of offer, name, memory tool, evidence and id. So `| grep ^leak` is every leak.
