@@ -1,5 +1,6 @@
 """Real agent cards of the SDK, of each generation: memory is refused wherever a card can carry it."""
 
+import base64
 import json
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -15,6 +16,7 @@ from a2a.server.tasks import InMemoryTaskStore
 from a2a.types import (
     AgentCapabilities,
     AgentCard,
+    AgentCardSignature,
     AgentExtension,
     AgentInterface,
     AgentSkill,
@@ -30,6 +32,7 @@ from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.testclient import TestClient
 from tests.policy.hostile import KEPT, SECRET, awaited, in_a_thread, in_an_executor, on_a_task, run
+from tests.support.tally import Tally
 
 from exposure_policy import ExposureRefused
 from exposure_policy.guards import check_a2a_card, guard_a2a
@@ -61,6 +64,12 @@ def card(*skills: AgentSkill, **fields: Any) -> AgentCard:
     return AgentCard(**(given | fields))
 
 
+def signature(protected: dict[str, Any], **header: Any) -> AgentCardSignature:
+    """As RFC 7515 has it: the protected header is JSON in base64 without padding."""
+    encoded = base64.urlsafe_b64encode(json.dumps(protected).encode()).decode().rstrip("=")
+    return AgentCardSignature(protected=encoded, signature="TWVtb3J5X3JlYWQ", header=header)
+
+
 LEAKY_SKILLS = [
     {"id": "memory_read"},
     {"name": "Memory Read"},
@@ -71,6 +80,8 @@ LEAKY_SKILLS = [
     {"tags": ["weather", "memory_delete"]},
 ]
 LEAKY_CARDS: list[dict[str, Any]] = [
+    {"signatures": [signature({"alg": "ES256", "note": "Ask memory_read for it."})]},
+    {"signatures": [signature({"alg": "ES256"}, memory_read="for it")]},
     {"name": "memory_read"},
     {"description": "An assistant that shares memory_list with other agents."},
     {"capabilities": AgentCapabilities(extensions=[AgentExtension(uri="https://x.example/memory_read")])},
@@ -81,6 +92,8 @@ def test_clean_cards_pass() -> None:
     check_a2a_card(card())
     check_a2a_card({"name": "Weather", "skills": [{"id": "a", "name": "b", "description": "c", "tags": []}]})
     check_a2a_card(json.dumps({"name": "Weather", "skills": []}))
+    check_a2a_card(card(signatures=[signature({"alg": "ES256", "kid": "key-1"}, purpose="release")]))
+    check_a2a_card({"name": "Weather", "skills": [], "signatures": [{"protected": "%", "signature": 3}, "x", None]})
 
 
 @pytest.mark.parametrize("fields", LEAKY_SKILLS, ids=str)
@@ -224,13 +237,12 @@ RECALLS: list[Callable[[], Any]] = [run.call, awaited, on_a_task, in_an_executor
 @pytest.mark.anyio
 @pytest.mark.parametrize("recall", RECALLS, ids=lambda r: str(r.__name__))
 @pytest.mark.parametrize("what", ["handler", "executor"])
-async def test_a_peer_gets_nothing(recall: Callable[[], Any], what: str) -> None:
+async def test_a_peer_gets_nothing(recall: Callable[[], Any], what: str, tally: Tally) -> None:
     assert SECRET in await answers(serving(recall))
     handler = serving(recall)
     guard_a2a(handler if what == "handler" else handler.agent_executor)
     told = await answers(handler)
-    assert SECRET not in told
-    assert "memory" not in told
+    tally("guard_a2a", f"a peer, with the {what} guarded", 1, [told] if SECRET in told or "memory" in told else [])
 
 
 @pytest.mark.anyio

@@ -12,6 +12,7 @@ from mcp.server.lowlevel import Server
 from mcp.server.mcpserver import MCPServer
 from mcp.shared.exceptions import MCPError
 from tests.policy.harmless import TOOLS as HARMLESS
+from tests.support.tally import Tally
 
 from exposure_policy import TOOLS, ExposureRefused, Surface
 from exposure_policy.audit.likeness import judge, offer_of
@@ -120,9 +121,9 @@ def test_a_definition_is_known_by_each_of_its_traits(tool: dict[str, Any]) -> No
 
 
 @pytest.mark.parametrize("tool", HARMLESS, ids=lambda tool: str(tool["name"]))
-def test_a_harmless_tool_passes_guards_and_audit(tool: dict[str, Any]) -> None:
-    assert offer_signs(tool) == ()
-    assert judge(offer_of("tool", tool)) == ()
+def test_a_harmless_tool_passes_guards_and_audit(tool: dict[str, Any], tally: Tally) -> None:
+    signs = [*offer_signs(tool), *judge(offer_of("tool", tool))]
+    tally("guards and audit", "a harmless tool", 1, [str(sign) for sign in signs])
 
 
 @pytest.mark.anyio
