@@ -26,11 +26,6 @@ SECRET = "hunter2-S3CR3T"
 
 
 @pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty configuration directory, in force."""
     directory = tmp_path / "config"

@@ -2,13 +2,11 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
 
 import pytest
 from nats.aio.client import Client
 from tests.support.async_store import open_store
-from tests.support.broker import Broker, add_bucket, api, connected, consumers, put, run_broker, until
+from tests.support.broker import Broker, add_bucket, api, consumers, put, until
 
 from memory_sidecar.backend.jetstream.waiting import CALL_SECONDS
 from memory_sidecar.store.errors import StoreError, UnavailableError
@@ -17,20 +15,8 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture
-def broker(tmp_path: Path) -> Iterator[Broker]:
-    with run_broker(tmp_path) as running:
-        yield running
-
-
-@pytest.fixture
-async def nc(broker: Broker) -> AsyncIterator[Client]:
-    async with connected(broker.url) as client:
-        yield client
+def broker(mortal_broker: Broker) -> Broker:
+    return mortal_broker
 
 
 async def test_calls_after_the_first_do_not_wait_while_jetstream_is_gone(broker: Broker, nc: Client) -> None:

@@ -3,14 +3,13 @@
 import asyncio
 import json
 import shutil
-from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from nats.aio.client import Client
 from tests.support.async_store import AsyncStore, open_store
-from tests.support.broker import Broker, add_bucket, connected, put, run_broker, until
+from tests.support.broker import Broker, add_bucket, connected, put, until
 
 from memory_sidecar.backend.jetstream import connect as nats_connect
 from memory_sidecar.backend.jetstream import context as nats_context
@@ -34,20 +33,8 @@ PATIENCE = CALL_SECONDS + 2.5
 
 
 @pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture
-def broker(tmp_path: Path) -> Iterator[Broker]:
-    with run_broker(tmp_path) as running:
-        yield running
-
-
-@pytest.fixture
-async def nc(broker: Broker) -> AsyncIterator[Client]:
-    async with connected(broker.url) as client:
-        yield client
+def broker(mortal_broker: Broker) -> Broker:
+    return mortal_broker
 
 
 @pytest.fixture

@@ -22,11 +22,6 @@ AGENT = """{user: agent, password: p, permissions: {
 }}"""
 
 
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     users = f"accounts {{ A {{ jetstream: enabled, users: [{OPERATOR}, {AGENT}] }} }}"

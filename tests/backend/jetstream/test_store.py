@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -46,33 +45,6 @@ from memory_sidecar.store.rules import MAX_CONTENT_BYTES, MAX_ENTRIES, MAX_ENTRY
 from memory_sidecar.store.scope import Scope
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    with run_broker(tmp_path_factory.mktemp("broker")) as running:
-        yield running
-
-
-@pytest.fixture
-async def nc(broker: Broker) -> AsyncIterator[Client]:
-    async with connected(broker.url) as client:
-        yield client
-
-
-@pytest.fixture
-async def bucket(nc: Client) -> str:
-    return await add_bucket(nc)
-
-
-@pytest.fixture
-async def store(nc: Client, bucket: str) -> AsyncStore:
-    return await open_store(nc, bucket)
 
 
 # Binding

@@ -5,7 +5,7 @@ import itertools
 import random
 import shutil
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,28 +23,6 @@ from memory_sidecar.store.rules import MAX_CONTENT_BYTES, MAX_ENTRIES
 from memory_sidecar.store.scope import Scope
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    with run_broker(tmp_path_factory.mktemp("broker")) as running:
-        yield running
-
-
-@pytest.fixture
-async def nc(broker: Broker) -> AsyncIterator[Client]:
-    async with connected(broker.url) as client:
-        yield client
-
-
-@pytest.fixture
-async def bucket(nc: Client) -> str:
-    return await add_bucket(nc)
 
 
 class Counted:

@@ -19,7 +19,7 @@ from .api import NO_STREAM, Api, NoAnswerError, RefusedError, StreamInfo, is_tem
 from .notes import Notes
 from .options import JetStreamOptions, resolve_prefix
 from .refused import not_permitted
-from .settings import add_command, refusals
+from .settings import Problem, add_command, refusals
 from .watched import Settings
 
 if TYPE_CHECKING:
@@ -86,11 +86,11 @@ async def bind(
     api = Api(nc, domain=domain, api_prefix=api_prefix)
     info = await bind_info(api, bucket, context_name)
 
-    def judge(config: Mapping[str, Any]) -> list[str]:
+    def judge(config: Mapping[str, Any]) -> list[Problem]:
         return refusals(bucket, config, context_name)
 
     for refused in judge(info.config):
-        raise BackendError(refused)
+        raise BackendError(*refused)
     notes = Notes(api, bucket, prefix, created=info.created, settings=Settings(bucket, judge), context=context_name)
 
     def rebind(other: str) -> Coroutine[Any, Any, Bound]:

@@ -1,21 +1,34 @@
 """What `doctor` and `info --check` see of a bucket: bound as a run would bind it, looked at, and nothing changed."""
 
+from collections.abc import Mapping
 from typing import Any
 
+from ...named_tuple import NamedTuple
 from ..opened import BackendError
 from . import connect as nats_connect
 from . import context as nats_context
 from .api import ATTEMPT_SECONDS, Api, NoAnswerError, RefusedError
 from .bucket import UNREACHABLE, bind_info
 from .options import JetStreamOptions, resolve_prefix
-from .settings import absent_replicas, limits, refusals, risks
+from .settings import Problem, absent_replicas, limits, refusals, risks
 
-__all__ = ["inspect_jetstream"]
+__all__ = ["Inspected", "inspect_jetstream"]
 
 
-async def inspect_jetstream(
-    options: JetStreamOptions, *, identity: str, context: str | None
-) -> tuple[dict[str, Any], list[str]]:
+class Inspected(NamedTuple):
+    """What was seen of a bucket."""
+
+    state: Mapping[str, Any]
+    """By names that programs rely on. What is wrong with the bucket is in it too, as sentences."""
+    refused: list[Problem]
+    """Why a run would be refused there."""
+    wrong: list[Problem]
+    """Why notes would be refused there."""
+    notes: list[Problem]
+    """What an operator should know although runs start there."""
+
+
+async def inspect_jetstream(options: JetStreamOptions, *, identity: str, context: str | None) -> Inspected:
     """Bind as a run would, and tell the bucket's state and all that would be refused. Changes nothing.
 
     Raises:
@@ -41,6 +54,8 @@ async def inspect_jetstream(
     ours = {key.removeprefix(prefix + ".") for key in keys if not prefix or key.startswith(prefix + ".")}
     config = info.config
     full, soon = limits(options.bucket, stored, loaded.name)
+    lost = list(risks(options.bucket, config, loaded.name))
+    absent = list(absent_replicas(options.bucket, stored, loaded.name))
     state = {
         "bucket": options.bucket,
         "created": info.created,
@@ -48,10 +63,10 @@ async def inspect_jetstream(
         "storage": str(config.get("storage", "file")),
         "history": int(config.get("max_msgs_per_subject") or 0),
         "value_cap_bytes": max(0, int(config.get("max_msg_size") or 0)) or None,
-        "may_be_lost": list(risks(options.bucket, config, loaded.name)),
-        "full": full,
-        "soon_full": soon,
-        "replicas_absent": list(absent_replicas(options.bucket, stored, loaded.name)),
+        "may_be_lost": [str(one) for one in lost],
+        "full": [str(one) for one in full],
+        "soon_full": [str(one) for one in soon],
+        "replicas_absent": [str(one) for one in absent],
         "messages": stored.messages,
         "bytes": stored.stored_bytes,
         "keys_here": len(ours),
@@ -59,4 +74,4 @@ async def inspect_jetstream(
         # A key with a dot may be this prefix's own, or the key of an agent whose prefix nests under it.
         "prefixes_that_may_nest": sorted({key.split(".")[0] for key in ours if "." in key}),
     }
-    return state, found
+    return Inspected(state, found, full, [*soon, *absent, *lost])

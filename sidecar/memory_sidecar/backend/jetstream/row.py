@@ -107,16 +107,15 @@ def _check(options: JetStreamOptions, place: Place) -> "Looked":
     from .inspection import inspect_jetstream
 
     looking = inspect_jetstream(options, identity=place.identity or "", context=place.context)
-    state, refused = asyncio.run(looking)
+    state, refused, wrong, notes = asyncio.run(looking)
     facts = [fact(name, value, "none seen" if value == [] else None) for name, value in state.items()]
-    kinds = {"full": "wrong", "soon_full": "note", "replicas_absent": "note", "may_be_lost": "note"}
     findings = [
-        # Each sentence of `settings` ends with what mends it.
-        Finding(severity, what.partition("; ")[0], what.partition("; ")[2])
-        for kind, severity in kinds.items()
-        for what in state[kind]
+        *(Finding("wrong", *problem) for problem in wrong),
+        *(Finding("note", *problem) for problem in notes),
     ]
-    return Looked(facts, refused, findings, state["keys_here"], f"nats kv compact {options.bucket}")
+    return Looked(
+        facts, [str(problem) for problem in refused], findings, state["keys_here"], f"nats kv compact {options.bucket}"
+    )
 
 
 ROW = Row(

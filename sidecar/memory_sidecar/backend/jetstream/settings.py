@@ -1,18 +1,29 @@
 """What the settings of a bucket mean for the memories in it. Pure: from a stream's configuration to sentences.
 
 `refusals` says why a bucket will not do; `risks` what one that will do may still lose when servers fail; `limits` and
-`absent_replicas` what it will soon be short of. Each sentence ends with the command that mends it, ready to paste.
+`absent_replicas` what it will soon be short of. Each is a `Problem`, whose remedy is a command, ready to paste.
 """
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from ...named_tuple import NamedTuple
 from ...store.rules import MAX_ENTRY_BYTES
 from .api import StreamInfo
 
-__all__ = ["absent_replicas", "add_command", "limits", "refusals", "risks"]
+__all__ = ["Problem", "absent_replicas", "add_command", "limits", "refusals", "risks"]
 
 _ANOTHER: Final = "make a bucket of another name with: {anew}"
+
+
+class Problem(NamedTuple):
+    """What is wrong with a bucket, and what to do: each one clause."""
+
+    problem: str
+    remedy: str
+
+    def __str__(self) -> str:
+        return f"{self.problem}; {self.remedy}"
 
 
 def add_command(bucket: str, context_name: str | None) -> str:
@@ -21,32 +32,33 @@ def add_command(bucket: str, context_name: str | None) -> str:
     return f"nats{context} kv add {bucket} --history=1 --max-value-size={MAX_ENTRY_BYTES}"
 
 
-def refusals(bucket: str, config: Mapping[str, Any], context_name: str | None) -> list[str]:
-    """Why a bucket of these settings is refused, with the remedy each; none if it will do.
+def refusals(bucket: str, config: Mapping[str, Any], context_name: str | None) -> list[Problem]:
+    """Why a bucket of these settings is refused; none if it will do.
 
     Refused is what would lose memories, or refuse to store them, behind the agents' back.
     """
     context = f" --context {context_name}" if context_name else ""
     edit, anew = f"nats{context} stream edit KV_{bucket}", add_command(f"{bucket}-2", context_name)
     return [
-        f'KV bucket "{bucket}" {what}; {remedy.format(edit=edit, anew=anew)}'
+        Problem(f'KV bucket "{bucket}" {what}', remedy.format(edit=edit, anew=anew))
         for what, remedy in (*_losses(config), *_obstacles(bucket, config))
     ]
 
 
-def risks(bucket: str, config: Mapping[str, Any], context_name: str | None) -> Iterator[str]:
-    """What a bucket of these settings would lose when servers fail, with the command that prevents it each."""
+def risks(bucket: str, config: Mapping[str, Any], context_name: str | None) -> Iterator[Problem]:
+    """What a bucket of these settings would lose when servers fail."""
     context = f" --context {context_name}" if context_name else ""
     if config.get("storage") == "memory":
-        yield (
-            f'KV bucket "{bucket}" is kept in memory, so all notes are lost when its servers restart; copy them '
-            f"(memory-sidecar copy) to a bucket made with: {add_command(bucket + '-2', context_name)} --storage=file"
+        yield Problem(
+            f'KV bucket "{bucket}" is kept in memory, so all notes are lost when its servers restart',
+            "copy them (memory-sidecar copy) to a bucket made with: "
+            f"{add_command(bucket + '-2', context_name)} --storage=file",
         )
     elif int(config.get("num_replicas") or 1) == 1:
-        yield (
+        yield Problem(
             f'KV bucket "{bucket}" has one replica, so notes are lost with the disk of its server, and those of the '
-            "last two minutes in a power cut unless the server is set to sync_interval: always; on a cluster run: "
-            f"nats{context} stream edit KV_{bucket} --replicas=3"
+            "last two minutes in a power cut unless the server is set to sync_interval: always",
+            f"on a cluster run: nats{context} stream edit KV_{bucket} --replicas=3",
         )
 
 
@@ -116,11 +128,11 @@ _SMALL_BYTES: Final = 1024
 """What a small note takes in a bucket, headers included. A bucket with less room than that is full."""
 
 
-def limits(bucket: str, info: StreamInfo, context_name: str | None) -> tuple[list[str], list[str]]:
+def limits(bucket: str, info: StreamInfo, context_name: str | None) -> tuple[list[Problem], list[Problem]]:
     """What an operator must know of the bucket's room: where it is full, and where it soon will be."""
     nats = f"nats --context {context_name}" if context_name else "nats"
-    full: list[str] = []
-    soon: list[str] = []
+    full: list[Problem] = []
+    soon: list[Problem] = []
     for setting, used, least, most in (
         ("max_msgs", info.messages, 1, 1),
         ("max_bytes", info.stored_bytes, _SMALL_BYTES, MAX_ENTRY_BYTES),
@@ -131,20 +143,23 @@ def limits(bucket: str, info: StreamInfo, context_name: str | None) -> tuple[lis
         is_full = used + least > limit
         what = "new notes are refused" if is_full else "soon new notes will be refused"
         (full if is_full else soon).append(
-            f'KV bucket "{bucket}" holds {used} of its {setting} {limit}, so {what}; raise that with: '
-            f"{nats} stream edit KV_{bucket} --{setting.replace('_', '-')}={2 * limit}, or remove the marks of "
-            f"deletions with: {nats} kv compact {bucket}"
+            Problem(
+                f'KV bucket "{bucket}" holds {used} of its {setting} {limit}, so {what}',
+                f"raise that with: {nats} stream edit KV_{bucket} --{setting.replace('_', '-')}={2 * limit}, or remove "
+                f"the marks of deletions with: {nats} kv compact {bucket}",
+            )
         )
     return full, soon
 
 
-def absent_replicas(bucket: str, info: StreamInfo, context_name: str | None) -> Iterator[str]:
+def absent_replicas(bucket: str, info: StreamInfo, context_name: str | None) -> Iterator[Problem]:
     """Replicas that do not take part, of which the leader tells."""
     nats = f"nats --context {context_name}" if context_name else "nats"
     for peer in info.peers:
         if peer.get("offline") or not peer.get("current"):
             state = "down" if peer.get("offline") else "behind"
-            yield (
+            yield Problem(
                 f'the replica of KV bucket "{bucket}" on {str(peer.get("name"))!r:.80} is {state}, so the next failure '
-                f"may stop writes; see: {nats} stream info KV_{bucket}"
+                "may stop writes",
+                f"see: {nats} stream info KV_{bucket}",
             )

@@ -10,6 +10,7 @@ from typing import Any
 
 from ...observe import log
 from ...store.errors import UnavailableError
+from .settings import Problem
 
 __all__ = ["Settings"]
 
@@ -17,10 +18,10 @@ __all__ = ["Settings"]
 class Settings:
     """The settings of one bucket, as last seen. `judge` tells why they are refused; [] if they will do."""
 
-    def __init__(self, bucket: str, judge: Callable[[Mapping[str, Any]], list[str]]) -> None:
+    def __init__(self, bucket: str, judge: Callable[[Mapping[str, Any]], list[Problem]]) -> None:
         self._bucket = bucket
         self._judge = judge
-        self._refused: list[str] = []
+        self._refused: list[Problem] = []
 
     def see(self, config: Mapping[str, Any]) -> None:
         """Judge the settings that a stream info told, and log where the answer is another one than before."""
@@ -29,7 +30,9 @@ class Settings:
             return
         self._refused = refused
         if refused:
-            log.error("changes are refused: the bucket was changed", bucket=self._bucket, reason="; ".join(refused))
+            log.error(
+                "changes are refused: the bucket was changed", bucket=self._bucket, reason="; ".join(map(str, refused))
+            )
         else:
             log.warning("changes are taken again: the bucket was mended", bucket=self._bucket)
 
@@ -45,5 +48,5 @@ class Settings:
             "The memory store was set up anew so that it would lose or refuse notes. Nothing was changed. "
             "Go on without storing; its operator must mend it."
         )
-        error.remedy = "; ".join(self._refused)
+        error.remedy = "; ".join(map(str, self._refused))
         raise error
