@@ -14,7 +14,7 @@ FRAMEWORKS := $(or $(NAMES),$(patsubst requirements/frameworks/%.txt,%,$(wildcar
 JAVASCRIPT := examples/adapters/js
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help demo test test-long faults audit-corpus fuzz soak cancels races mutants bench bench-quick yaml-readers lint format schema lock clean guards-fastmcp guards-mcp-1 guards-cost frameworks
+.PHONY: help demo test test-long faults audit-corpus fuzz soak cancels races reference mutants bench bench-quick yaml-readers lint format schema lock clean guards-fastmcp guards-mcp-1 guards-cost frameworks
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -54,6 +54,9 @@ cancels: $(VENV)/.dev ## cancel the Python library at random, 10,000 times on as
 
 races: $(VENV)/.dev ## change one note at the same moment as an editor, a stand-in for another implementation, another sidecar; prints the counts
 	$(BIN)/python -m tests.races $(if $(ROUNDS),--rounds $(ROUNDS))
+
+reference: $(VENV)/.dev ## build the implementation in Go (git, go) and let it and ours take turns, on files and in a bucket; prints the counts
+	$(BIN)/python -m tests.reference
 
 mutants: $(VENV)/.dev ## plant small faults in the code that decides, one at a time: a test must notice, or docs/mutants.md explain
 	$(BIN)/python -m tests.mutation
@@ -101,7 +104,7 @@ lock: $(VENV)/.dev ## renew the locked versions (needs uv: pip install uv)
 	done
 
 clean: ## remove what was set up and built
-	rm -rf $(VENV) .frameworks $(JAVASCRIPT)/node_modules .fuzz $(BENCH) $(FASTMCP) bench/.work bench/peers/node_modules dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .frameworks .reference $(JAVASCRIPT)/node_modules .fuzz $(BENCH) $(FASTMCP) bench/.work bench/peers/node_modules dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed; name one: make PYTHON=python3.11 ..." if sys.version_info < (3, 11) else 0)'
