@@ -12,7 +12,15 @@ from hypothesis import strategies as st
 from memory_sidecar.store import document as module
 from memory_sidecar.store import front_matter
 from memory_sidecar.store.contract import Entry
-from memory_sidecar.store.document import HEADER_BYTES, check_text, other_lines, parse, parse_description, serialize
+from memory_sidecar.store.document import (
+    HEADER_BYTES,
+    check_text,
+    other_lines,
+    parse,
+    parse_description,
+    restored,
+    serialize,
+)
 from memory_sidecar.store.errors import InvalidError, UnreadableError
 from memory_sidecar.store.rules import (
     MAX_CONTENT_BYTES,
@@ -89,7 +97,7 @@ def test_the_fast_way_of_reading_equals_the_library(value: str) -> None:
     fields = front_matter.read(f"description: {value}\n")
     assert fields is not None
     assert fields.valid
-    assert parse(document) == Entry(one_line(fields.description or ""), "body")
+    assert parse(document)[:2] == (one_line(fields.description or ""), "body")
 
 
 @given(LOOKS, st.one_of(TEXT, st.sampled_from(CONTENTS)), st.integers(0, 200))
@@ -225,7 +233,10 @@ def test_a_note_whose_header_ends_about_where_a_listing_stops_reading(cut: int) 
     ],
 )
 def test_hand_edited_notes(document: bytes, entry: Entry) -> None:
-    assert parse(document) == entry
+    found = parse(document)
+    assert found[:2] == entry[:2]
+    assert other_lines(found.header).strip() == other_lines(entry.header).strip()
+    assert restored(found) == document
 
 
 @pytest.mark.usefixtures("either_loader")
@@ -318,7 +329,7 @@ def test_a_character_cut_by_the_end_of_the_prefix_is_no_damage() -> None:
     ],
 )
 def test_a_line_that_no_yaml_reader_takes_is_read_as_the_text_that_stands_there(value: bytes, description: str) -> None:
-    assert parse(b"---\ndescription: " + value + b"\n---\n\nbody") == Entry(description, "body")
+    assert parse(b"---\ndescription: " + value + b"\n---\n\nbody")[:2] == (description, "body")
 
 
 OTHERS = [
@@ -464,7 +475,7 @@ def test_a_header_and_a_content_that_do_not_fit_are_refused_with_what_fits() -> 
 )
 def test_notes_of_the_go_implementation(header: str, description: str) -> None:
     document = f"---\n{header}\n---\n\nThe body.\n".encode()
-    assert parse(document) == Entry(description, "The body.\n")
+    assert parse(document)[:2] == (description, "The body.\n")
     assert parse_description(document[:HEADER_BYTES], len(document)) == description
 
 

@@ -114,11 +114,10 @@ class Store:
             told.count(1)
             return entry
 
-    def create(self, key: str, description: str, content: str, *, header: str = "", scope: Scope | None = None) -> None:
+    def create(self, key: str, description: str, content: str, *, scope: Scope | None = None) -> None:
         """Store a new entry. Of any number of concurrent creates of one key, one succeeds.
 
-        Grants authority over the key: the caller just wrote that value. `header` is that of an `Entry`, for a note that
-        is carried here from elsewhere.
+        Grants authority over the key: the caller just wrote that value.
 
         Raises:
             InvalidError: a part is not legal.
@@ -128,7 +127,7 @@ class Store:
             OutcomeUnknownError: the entry may or may not be stored; `scope` forgets the key, for that reason.
         """
         with self._watch("create") as told:
-            document = serialize(validate_write(key, description, content), content, header)
+            document = serialize(validate_write(key, description, content), content)
             try:
                 revision = _changed(key, scope, lambda: self.backend.put(key, document, ABSENT))
             except ConflictError as conflict:
@@ -141,12 +140,8 @@ class Store:
                 scope.grant(key, revision, "created")
             told.count(1)
 
-    def update(
-        self, key: str, description: str, content: str, *, header: str | None = None, scope: Scope | None = None
-    ) -> None:
-        """Replace what `key` holds. Grants authority over the new value.
-
-        Header lines of another program stay. Only a note that is carried here from elsewhere brings its own `header`.
+    def update(self, key: str, description: str, content: str, *, scope: Scope | None = None) -> None:
+        """Replace what `key` holds. Grants authority over the new value. Header lines of another program stay.
 
         Raises:
             InvalidError: a part is not legal.
@@ -160,7 +155,7 @@ class Store:
         with self._watch("update") as told:
             line = validate_write(key, description, content)
             replace = self._replace_seen if self.guard else self._replace_any
-            revision, what = replace(key, lambda stored: _rewritten(stored, line, content, header), scope)
+            revision, what = replace(key, lambda stored: _rewritten(stored, line, content), scope)
             if scope is not None:
                 scope.grant(key, revision, what)
             told.count(1)
@@ -250,17 +245,15 @@ _CREATED: Final[Granted] = "created"
 _UPDATED: Final[Granted] = "updated"
 
 
-def _rewritten(stored: Stored | None, description: str, content: str, header: str | None) -> bytes:
+def _rewritten(stored: Stored | None, description: str, content: str) -> bytes:
     """The document that replaces `stored`, whose other header lines it keeps: they are their author's.
-
-    With a `header` of its own it has that one.
 
     Raises:
         UnreadableError: that is no readable note. It is left as it is.
         InvalidError: the header lines cannot be kept with this description and content.
     """
     kept = "" if stored is None else parse(stored.document).header
-    return serialize(description, content, kept if header is None else header)
+    return serialize(description, content, kept)
 
 
 def _looked(ask: Callable[[], T]) -> T:

@@ -51,9 +51,9 @@ class Item(NamedTuple):
 class Entry(NamedTuple):
     """A whole memory, as read.
 
-    `header` is what another program keeps in front of the content, from the document's first byte on, fences and
-    description included, as it stands there; "" where nothing but the description is. An overwrite keeps it
-    (`document.serialize`).
+    `header` is what another program or a person wrote in front of the content, from the document's first byte on,
+    fences and description included, as it stands there; "" where that is just what ours writes for the description,
+    and where the document begins with the content. An overwrite keeps it (`document.serialize`).
     """
 
     description: str

@@ -6,8 +6,9 @@
 
     The body, byte for byte.
 
-A header may hold more, when another program wrote it. Then all of it, from the first byte to the body, is
-`Entry.header`, and `serialize` puts it back as it stood, with only the description's value replaced where that differs.
+A header that another program or a person wrote may hold more, or say the same in other bytes. Then all of it, from the
+first byte to the body, is `Entry.header`, and `serialize` puts it back as it stood, with only the description's value
+replaced where that differs. So an entry tells every byte of its document: `restored` makes the same document of it.
 The description of a header that no YAML reader takes is read by its line, as the text that stands there.
 
 What is written is one line that every YAML reader takes as the same text, by two rules that a sweep over all code
@@ -24,7 +25,16 @@ from .rules import MAX_DESCRIPTION, MAX_ENTRY_BYTES, MAX_READ_BYTES, one_line
 if TYPE_CHECKING:
     from .front_matter import Fields
 
-__all__ = ["HEADER_BYTES", "UNREADABLE", "check_text", "other_lines", "parse", "parse_description", "serialize"]
+__all__ = [
+    "HEADER_BYTES",
+    "UNREADABLE",
+    "check_text",
+    "other_lines",
+    "parse",
+    "parse_description",
+    "restored",
+    "serialize",
+]
 
 UNREADABLE: Final = "(unreadable)"
 """The description under which a listing shows an entry that cannot be read."""
@@ -53,8 +63,18 @@ def serialize(description: str, content: str, header: str = "") -> bytes:
     """
     if not _is_text(header):
         raise _not_kept()
-    if not header:
-        return f"---\ndescription: {_scalar(description)}\n---\n\n{content}".encode()
+    if header in ("", _BOM.decode()):
+        return f"{header}{_own_header(description)}{content}".encode()
+    try:
+        return _kept(description, content, header)
+    except InvalidError:
+        if not _holds_description_alone(header):
+            raise
+        # Nothing is lost with it: the description is replaced, in a form of it that takes no other.
+        return f"{_own_header(description)}{content}".encode()
+
+
+def _kept(description: str, content: str, header: str) -> bytes:
     kept = _with_description(header, description) + _separator(header, content)
     document = f"{kept}{content}".encode()
     if len(document) > MAX_ENTRY_BYTES:
@@ -63,15 +83,34 @@ def serialize(description: str, content: str, header: str = "") -> bytes:
             "The content does not fit beside the header lines that another program keeps in this memory. "
             + (f"Shorten it to {room} bytes, or use another key." if room > 0 else "Use another key.")
         )
-    if parse(document) != Entry(description, content, kept):
+    if parse(document) not in (Entry(description, content, kept), Entry(description, content)):
         raise _not_kept()
     return document
+
+
+def restored(entry: Entry) -> bytes:
+    """The document that `parse` read as `entry`, byte for byte, at most `rules.MAX_ENTRY_BYTES`.
+
+    An entry of another origin, which no document reads as, is given the form that `serialize` writes.
+
+    Raises:
+        InvalidError: there is none: the header is none, or takes no description, or all of it is too long.
+    """
+    if not _is_text(entry.header + entry.content):
+        raise _not_kept()
+    if entry.header or not entry.description:
+        document = f"{entry.header}{entry.content}".encode()
+        if len(document) <= MAX_ENTRY_BYTES and parse(document) == entry:
+            return document
+    return serialize(*entry)
 
 
 def parse(document: bytes) -> Entry:
     """Read a stored document, of other programs and editors too: CRLF line ends, a byte order mark, no header.
 
-    Without a header the whole text is the content and the description is empty. A description is brought to the stored
+    Without a header the whole text is the content and the description is empty. `Entry.header` is what stands in front
+    of the content wherever that is anything else than what `serialize` writes for the description alone; of a text
+    without a header that is its byte order mark, if it has one. A description is brought to the stored
     form (`rules.one_line`), but never cut: one longer than `rules.MAX_DESCRIPTION` is returned whole.
 
     Raises:
@@ -79,13 +118,18 @@ def parse(document: bytes) -> Entry:
     """
     check_text(document)
     if plain := re.match(_PLAIN_HEADER, document):
-        return Entry(_plain_description(plain), document[plain.end() :].decode())
+        return _entry(_plain_description(plain), document, plain.end())
     fenced, offset = _fenced(document)
     fields = _fields(fenced)
     if fenced is None or fields is None:
-        return Entry("", document[offset:].decode())
-    header = document[: fenced.end()].decode() if fields.others.strip() else ""
-    return Entry(one_line(fields.description or ""), document[fenced.end() :].decode(), header)
+        return Entry("", document[offset:].decode(), document[:offset].decode())
+    return _entry(one_line(fields.description or ""), document, fenced.end())
+
+
+def _entry(description: str, document: bytes, end: int) -> Entry:
+    header = document[:end].decode()
+    is_own = bool(description) and header == _own_header(description)
+    return Entry(description, document[end:].decode(), "" if is_own else header)
 
 
 def parse_description(prefix: bytes, size: int) -> str | None:
@@ -158,6 +202,10 @@ def _not_kept() -> InvalidError:
     )
 
 
+def _own_header(description: str) -> str:
+    return f"---\ndescription: {_scalar(description)}\n---\n\n"
+
+
 def _scalar(description: str, *, bare: bool = True) -> str:
     if bare and re.fullmatch(_PLAIN, description) is not None and description.lower() not in _RESERVED:
         return description
@@ -212,6 +260,13 @@ def _with_description(header: str, description: str) -> str:
     if edited is None:
         raise _not_kept()
     return before + edited + after
+
+
+def _holds_description_alone(header: str) -> bool:
+    fenced, _ = _fenced(header.encode())
+    fields = _fields(fenced)
+    whole = fenced is not None and fenced.end() == len(header.encode())
+    return whole and fields is not None and fields.description is not None and not fields.others.strip()
 
 
 def _separator(header: str, content: str) -> str:

@@ -7,19 +7,20 @@
 
 JSON, not the stored documents: it is exact for every text, and the same whatever backend kept it. The last line holds
 the digest of all bytes before it, so that a file cut short or changed is noticed. `header` stands only in notes that
-have one (`contract.Entry`). Other programs may leave the first
-and the last line out and write notes alone. Pure: no file is touched here.
+have one (`contract.Entry`). A file of the quarantine may hold one value byte for byte, and then no notes (`Raw`). Other
+programs may leave the first and the last line out and write notes alone. Pure: no file is touched here.
 """
 
 import hashlib
 import json
+from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from ..named_tuple import NamedTuple
 from .contract import Entry
 
-__all__ = ["Note", "Portable", "PortableError", "decode", "encode", "members"]
+__all__ = ["Note", "Portable", "PortableError", "Raw", "decode", "encode", "members", "raw_members"]
 
 FORMAT: Final = "memory-sidecar/export"
 VERSION: Final = 1
@@ -32,11 +33,21 @@ class Note(NamedTuple):
     entry: Entry
 
 
+class Raw(NamedTuple):
+    """What stood under a key and is kept byte for byte, because it is no note that could be read or put back as one."""
+
+    key: str
+    description: str
+    document: bytes
+
+
 class Portable(NamedTuple):
     """What a file holds. `header` is empty where it had none."""
 
     header: Mapping[str, Any]
     notes: Sequence[Note]
+    raw: Raw | None = None
+    """In a file of the quarantine, in the stead of notes."""
 
 
 class PortableError(ValueError):
@@ -54,6 +65,22 @@ def encode(header: Mapping[str, Any], notes: Iterable[Note]) -> bytes:
 def members(entry: Entry) -> dict[str, str]:
     """The entry as members of a JSON object; without `header` where it has none."""
     return {name: value for name, value in entry._asdict().items() if value or name != "header"}
+
+
+def raw_members(raw: Raw) -> dict[str, str]:
+    """What `header` has in its member `quarantine` for something that is kept byte for byte."""
+    return raw._asdict() | {"document": b64encode(raw.document).decode()}
+
+
+def _raw(header: Mapping[str, Any]) -> Raw | None:
+    about = header.get("quarantine")
+    if not isinstance(about, dict) or "document" not in about:
+        return None
+    try:
+        document = b64decode(str(about["document"]), validate=True)
+    except ValueError as error:
+        raise PortableError("line 1: its document is not base64") from error
+    return Raw(str(about.get("key")), str(about.get("description", "")), document)
 
 
 def _line(value: Mapping[str, Any]) -> bytes:
@@ -87,7 +114,7 @@ def decode(data: bytes) -> Portable:
         notes[note.key] = note
     if header and header.get("notes") != len(notes):
         raise PortableError("its first line and the notes it holds do not agree; export it again")
-    return Portable(header, list(notes.values()))
+    return Portable(header, list(notes.values()), _raw(header))
 
 
 def _check_header(header: Mapping[str, Any]) -> None:

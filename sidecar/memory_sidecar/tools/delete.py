@@ -18,7 +18,11 @@ TOOL = Tool(
     name="memory_delete",
     title="Delete a memory",
     describe=lambda _read_only, _guarded: (
-        "Remove one memory by its key, for good. Use it for what is wrong or no longer needed. "
+        # That it cannot be taken back is known before, not after.
+        "Remove one memory by its key, for good. "
+        # Otherwise notes that became wrong stay, and are believed.
+        "Use it for what is wrong or no longer needed. "
+        # A key that held nothing is an answer, not an error to try again.
         "The answer says whether there was one."
     ),
     input_schema={

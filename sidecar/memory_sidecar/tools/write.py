@@ -79,9 +79,13 @@ TOOL = Tool(
     name="memory_write",
     title="Write a memory",
     describe=lambda _read_only, guarded: (
+        # When to use it, and what to put where. The example spares keys that hold a date or a sentence.
         "Save a memory for later runs, under a short, stable key such as build.notes, with a one-line description. "
-        "Write no front matter: the description is kept beside the content. Creates by default and refuses a key that "
-        f"is taken; with overwrite: true it replaces what the key holds, {_REPLACES[guarded]}."
+        # Models that know markdown notes write a header of their own, which would be part of the text.
+        "Write no front matter: the description is kept beside the content. "
+        # Which of two calls is meant, and what is asked for before the second one: a refusal fewer.
+        "Creates by default and refuses a key that is taken; with overwrite: true it replaces what the key holds, "
+        f"{_REPLACES[guarded]}."
     ),
     input_schema={
         "type": "object",

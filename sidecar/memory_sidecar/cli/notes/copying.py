@@ -1,8 +1,6 @@
 """Copy a memory from one configuration's store to another's, between any two backends.
 
-A note's description and content arrive as they were, the content byte for byte. What is compared and copied is the
-note, not the file around it: a header that a person formatted by hand is written anew. A note without a description
-gets "(no description)", since stores want one.
+A note arrives byte for byte as it was, with whatever header its author gave it, or is refused by name.
 
 Nothing is removed from the source, and no note at the target is replaced unless --overwrite is given. Notes that are
 there already, the same, are skipped: after an interruption the same command goes on.

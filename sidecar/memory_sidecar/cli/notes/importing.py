@@ -2,7 +2,8 @@
 
 The whole file is checked before the first note is stored: a file that is damaged, cut short or holds an illegal key
 changes nothing. A note that no memory takes (its description is too long, say, or its header is one that cannot be
-kept) is refused by name, and the others are stored. A key that holds another note is reported and left as it is, unless
+kept) is refused by name, and the others are stored. A file of the quarantine that keeps something byte for byte puts
+just that back. A key that holds another note is reported and left as it is, unless
 --overwrite is given; a note that is there already, the same, is skipped. So after an interruption the same command goes
 on.
 
@@ -12,12 +13,13 @@ Exit statuses: 0 every note of the file is stored; 1 the file cannot be used, or
 
 import argparse
 
+from ...store.portable import Portable
 from ..shared.failure import Failure, complain
 from ..shared.memory import opened
 from ..shared.note_file import load
 from ..shared.places import PLACES, add_options, places
 from ..shared.report import add_json, progress
-from ..shared.transfer import print_report, transfer
+from ..shared.transfer import Source, print_report, transfer
 
 __all__ = ["configure", "load", "run"]
 
@@ -32,18 +34,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     try:
-        notes = load(arguments.file).notes
+        found = load(arguments.file)
     except Failure as error:
         raise Failure(f"nothing was imported: {error.problem}", error.remedy, status=error.status) from error
+    sources = _sources(found)
     with (
         opened(
             places(vars(arguments)), write=not arguments.dry_run, make=not arguments.dry_run, empty=arguments.dry_run
         ) as memory,
-        progress("import", len(notes)) as bar,
+        progress("import", len(sources)) as bar,
     ):
         report = transfer(
-            [lambda note=note: note for note in notes],  # type: ignore[misc]
-            len(notes),
+            sources,
+            len(sources),
             memory,
             overwrite=arguments.overwrite,
             dry_run=arguments.dry_run,
@@ -52,3 +55,11 @@ def run(arguments: argparse.Namespace) -> int:
     if memory.unused:
         complain(memory.unused)
     return print_report(report, dry_run=arguments.dry_run, as_json=arguments.json)
+
+
+def _sources(found: Portable) -> list[Source]:
+    sources: list[Source] = [lambda note=note: note for note in found.notes]  # type: ignore[misc]
+    if found.raw is not None:
+        key, document = found.raw.key, found.raw.document
+        sources.append(lambda: (key, document))
+    return sources

@@ -5,10 +5,9 @@
   memory-sidecar quarantine --restore KEY  put it back, and empty its place in quarantine
 
 The copy is on disk before the note is removed, and only the very revision that was copied is removed. It is an export
-file: memory-sidecar import reads it too. A value that is no readable note (not UTF-8, say), or a note that import
-would refuse (its header is one that cannot be kept, say), is kept byte for byte in a file of the same format without
-notes, and put back as it was. The directory is quarantine under --store-dir, else in
-the user's state directory; no model can reach it.
+file: memory-sidecar import reads it too. A note comes back byte for byte. A value that is no readable note (not UTF-8,
+say), or a note that import would refuse (its description is too long, say), is kept in a file of the same format
+without notes. The directory is quarantine under --store-dir, else in the user's state directory; no model can reach it.
 
 The answer names the runs that met the note, and those that were shown all descriptions in the index or by memory_list,
 as runs --saw does. A run that is open now may still remember what it saw.
@@ -20,7 +19,6 @@ configuration, the memory or a directory cannot be used.
 
 import argparse
 import os
-from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -29,12 +27,11 @@ from ...exits import EX_CONFIG, EX_FOUND, EX_USAGE
 from ...plain import visible
 from ...run.records import timestamp
 from ...run.saw import Answer, Sought, saw
-from ...store.contract import ABSENT, ANYTHING, Entry, Stored
-from ...store.document import UNREADABLE
+from ...store.contract import Entry, Stored
+from ...store.document import UNREADABLE, check_text, parse
 from ...store.errors import ConflictError, InvalidError, KeyNotFoundError, StoreError, UnreadableError
-from ...store.portable import Note, encode
-from ...store.rules import MAX_READ_BYTES, is_key
-from ...store.scope import Scope
+from ...store.portable import Note, Raw, encode, raw_members
+from ...store.rules import MAX_READ_BYTES, validate_key
 from ...system import files
 from ..shared.failure import Failure, complain
 from ..shared.journals import all_journals, directories
@@ -44,7 +41,7 @@ from ..shared.places import PLACES, add_options, place, places
 from ..shared.remedy import command
 from ..shared.report import add_json, moment, on_terminal, print_json, print_table, shown_revision
 from ..shared.sights import as_json, print_answer
-from ..shared.transfer import Result, check, put
+from ..shared.transfer import carried, put
 
 __all__ = ["configure", "run"]
 
@@ -58,21 +55,15 @@ class _Kept(NamedTuple):
 
     path: str
     header: Mapping[str, Any]
-    note: Note
-
-    @property
-    def about(self) -> Mapping[str, Any]:
-        found = self.header.get("quarantine")
-        return found if isinstance(found, dict) else {}
+    key: str
+    description: str
+    what: Entry | bytes
+    """The note, or the bytes of what is no note that could be put back as one."""
 
     def text(self, name: str) -> str:
-        return str(self.about.get(name) or "")
-
-    @property
-    def document(self) -> bytes | None:
-        """The bytes of what is no note that could be put back as one; None of a note."""
-        raw = self.about.get("document")
-        return None if raw is None else b64decode(str(raw))
+        """What was noted about it; "" if nothing."""
+        about = self.header.get("quarantine")
+        return str((about.get(name) if isinstance(about, dict) else None) or "")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -143,25 +134,18 @@ def _again(arguments: argparse.Namespace, *words: str) -> str:
 
 
 def _move(memory: Memory, key: str, reason: str, directory: str) -> tuple[str, Entry, str]:
+    try:
+        validate_key(key)
+    except InvalidError as error:
+        raise Failure(str(error), status=EX_USAGE) from error
     for _ in range(_ATTEMPTS):
-        scope = Scope()
+        stored = _stored(memory, key)
+        kept = _as_kept(key, stored.document)
+        path = _keep(memory, kept, stored.revision, reason, directory)
+        entry = kept.entry if isinstance(kept, Note) else Entry(kept.description, "")
         try:
-            entry = memory.read(key, scope)
-            revision, document = scope.revision(key) or "", None
-            if not _can_return(key, entry):
-                stored = _bytes_of(memory, key)
-                if stored.revision != revision:
-                    continue  # changed since it was read
-                document = stored.document
-        except InvalidError as error:
-            raise Failure(str(error), status=EX_USAGE) from error
-        except UnreadableError as error:
-            stored = _bytes_of(memory, key, error)
-            entry, revision, document = Entry(UNREADABLE, ""), stored.revision, stored.document
-        path = _keep(memory, Note(key, entry), revision, reason, directory, document)
-        try:
-            if _remove(memory, key, revision, raw=document is not None):
-                return path, entry, revision
+            if _remove(memory, key, stored.revision):
+                return path, entry, stored.revision
         except BaseException:
             complain(f"{key} may still be in the memory; a copy is in {path}")
             raise
@@ -169,34 +153,40 @@ def _move(memory: Memory, key: str, reason: str, directory: str) -> tuple[str, E
     raise Failure(f"runs keep changing {key}", "end them, or try again")
 
 
-def _can_return(key: str, entry: Entry) -> bool:
-    try:
-        check(key, entry)
-    except StoreError:
-        return False
-    return True
-
-
-def _bytes_of(memory: Memory, key: str, error: UnreadableError | None = None) -> Stored:
-    """What is stored under a key, byte for byte. `error`: why it is no readable note, if it is none.
+def _stored(memory: Memory, key: str) -> Stored:
+    """What is stored under a key.
 
     Raises:
-        KeyNotFoundError: it is gone by now.
+        KeyNotFoundError: nothing is.
         Failure: it cannot be read at all, or not whole.
     """
     try:
         stored = memory.ask(lambda: memory.store.backend.get(key))
-    except UnreadableError as unreadable_error:
-        raise Failure(*unreadable(memory, key, unreadable_error)) from unreadable_error
+        if stored is not None and len(stored.document) > MAX_READ_BYTES:
+            check_text(stored.document)
+    except UnreadableError as error:
+        raise Failure(*unreadable(memory, key, error)) from error
     if stored is None:
         raise KeyNotFoundError
-    if error is not None and len(stored.document) > MAX_READ_BYTES:
-        raise Failure(*unreadable(memory, key, error)) from error
     return stored
 
 
-def _keep(memory: Memory, note: Note, revision: str, reason: str, directory: str, document: bytes | None = None) -> str:
-    """Write the copy and return its path; it is on disk then. `document`: the bytes to keep in the note's stead."""
+def _as_kept(key: str, document: bytes) -> Note | Raw:
+    """The document as a note, if it can be put back as one byte for byte."""
+    try:
+        entry = parse(document)
+    except UnreadableError:
+        return Raw(key, UNREADABLE, document)
+    try:
+        if carried(key, entry) == document:
+            return Note(key, entry)
+    except StoreError:
+        pass
+    return Raw(key, entry.description, document)
+
+
+def _keep(memory: Memory, kept: Note | Raw, revision: str, reason: str, directory: str) -> str:
+    """Write the copy and return its path; it is on disk then."""
     time = timestamp()
     about = {
         "quarantined": time,
@@ -205,11 +195,11 @@ def _keep(memory: Memory, note: Note, revision: str, reason: str, directory: str
         "store": memory.fingerprint,
         "location": memory.store.info().location,
     }
-    if document is not None:
-        about |= {"key": note.key, "description": note.entry.description, "document": b64encode(document).decode()}
+    if isinstance(kept, Raw):
+        about |= raw_members(kept)
     header = {"created": time, "identity": memory.identity, "backend": memory.backend, "quarantine": about}
     compact = "".join(char for char in time if char not in "-:.")
-    path = os.path.join(directory, f"{compact}-{note.key}{_SUFFIX}")
+    path = os.path.join(directory, f"{compact}-{kept.key}{_SUFFIX}")
     try:
         files.make_private_directory(directory)
     except OSError as error:
@@ -219,20 +209,18 @@ def _keep(memory: Memory, note: Note, revision: str, reason: str, directory: str
             status=EX_CONFIG,
         ) from error
     try:
-        save(path, encode(header, [note] if document is None else []), overwrite=False)
+        save(path, encode(header, [kept] if isinstance(kept, Note) else []), overwrite=False)
     except Failure as error:
         raise Failure(f"{error.problem}; nothing was moved", "free space there, or set --quarantine-dir") from error
     return path
 
 
-def _remove(memory: Memory, key: str, revision: str, *, raw: bool = False) -> bool:
-    """Whether that very revision was removed. `raw`: perhaps no readable note, which the store would not touch."""
-    if raw:
-        try:
-            return memory.ask(lambda: memory.store.backend.remove(key, revision)) is not None
-        except ConflictError:
-            return False
-    return memory.ask(lambda: memory.store.delete(key, expected=revision))
+def _remove(memory: Memory, key: str, revision: str) -> bool:
+    """Whether that very revision was removed, be it a readable note or not."""
+    try:
+        return memory.ask(lambda: memory.store.backend.remove(key, revision)) is not None
+    except ConflictError:
+        return False
 
 
 # --- out -------------------------------------------------------------------------------------------------------
@@ -242,19 +230,19 @@ def _restore(arguments: argparse.Namespace, directory: str) -> int:
     key = arguments.restore
     kept, _ = _read(directory)
     with opened(places(vars(arguments)), write=True, make=True) as memory:
-        candidates = [one for one in kept if one.note.key == key]
+        candidates = [one for one in kept if one.key == key]
         if not candidates:
             raise Failure(
                 f"no note {visible(key, lines=False)} is in {directory}", f"see {_again(arguments, '--list')}"
             )
-        ours = [one for one in candidates if one.about.get("store") == memory.fingerprint]
+        ours = [one for one in candidates if one.text("store") == memory.fingerprint]
         if not ours:
             raise Failure(
                 f"{key} was quarantined from another memory",
                 "to put it into this one all the same: " + command(vars(arguments), "import", candidates[-1].path),
             )
         newest = ours[-1]
-        result = _put_back(memory, newest, overwrite=arguments.overwrite)
+        result = put(memory, key, newest.what, overwrite=arguments.overwrite)
     if result.what == "collided":
         raise Failure(f"{key} holds another note by now, which was left as it is", "to replace it, add --overwrite")
     if result.what == "refused":
@@ -267,17 +255,6 @@ def _restore(arguments: argparse.Namespace, directory: str) -> int:
     return 0
 
 
-def _put_back(memory: Memory, kept: _Kept, *, overwrite: bool) -> Result:
-    key, document = kept.note.key, kept.document
-    if document is None:
-        return put(memory, key, kept.note.entry, overwrite=overwrite)
-    try:
-        memory.ask(lambda: memory.store.backend.put(key, document, ANYTHING if overwrite else ABSENT))
-    except ConflictError:
-        return Result(key, "collided")
-    return Result(key, "created")
-
-
 def _list(directory: str, *, as_json: bool) -> int:
     kept, problems = _read(directory)
     if as_json:
@@ -285,8 +262,8 @@ def _list(directory: str, *, as_json: bool) -> int:
             {
                 "quarantined": [
                     {
-                        "key": one.note.key,
-                        "description": one.note.entry.description,
+                        "key": one.key,
+                        "description": one.description,
                         "identity": one.header.get("identity"),
                         "time": one.text("quarantined"),
                         "revision": one.text("revision"),
@@ -303,11 +280,11 @@ def _list(directory: str, *, as_json: bool) -> int:
             [
                 (
                     moment(one.text("quarantined")),
-                    one.note.key,
+                    one.key,
                     shown_revision(one.text("revision")),
                     str(one.header.get("identity") or ""),
                     one.text("reason"),
-                    one.note.entry.description,
+                    one.description,
                 )
                 for one in kept
             ],
@@ -340,9 +317,8 @@ def _read(directory: str) -> tuple[Sequence[_Kept], Sequence[str]]:
         except Failure as error:
             problems.append(str(error))
         else:
-            kept += [_Kept(path, found.header, note) for note in found.notes]
-            about = found.header.get("quarantine")
-            if isinstance(about, dict) and "document" in about and is_key(str(about.get("key"))):
-                entry = Entry(str(about.get("description", UNREADABLE)), "")
-                kept.append(_Kept(path, found.header, Note(str(about["key"]), entry)))
+            header = found.header
+            kept += [_Kept(path, header, key, entry.description, entry) for key, entry in found.notes]
+            if found.raw is not None:
+                kept.append(_Kept(path, header, *found.raw))
     return kept, problems

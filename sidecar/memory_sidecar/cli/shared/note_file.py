@@ -38,9 +38,10 @@ def load(path: str) -> Portable:
         found = decode(data)
     except PortableError as error:
         raise Failure(f"{path}: {error}") from error
-    for number, note in enumerate(found.notes, 2 if found.header else 1):
+    keys = [note.key for note in found.notes] if found.raw is None else [found.raw.key]
+    for number, key in enumerate(keys, 2 if found.header and found.raw is None else 1):
         try:
-            validate_key(note.key)
+            validate_key(key)
         except InvalidError as error:
             raise Failure(f"{path}: line {number}: {error}") from error
     return found

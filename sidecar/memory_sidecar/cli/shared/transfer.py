@@ -1,8 +1,9 @@
 """Putting notes into a memory, for `copy`, `import` and `quarantine --restore`: nothing is lost, and all is told.
 
-Create-only unless overwriting was asked for. A note that is there already, the same, counts as done; so the same
-command run again goes on where it was stopped. A description that cannot be stored (a hand-written file without one)
-is stood in for, and the stand-in means the same as none, so that a copy and its way back compare equal.
+A note arrives byte for byte as it was, with whatever header its author gave it, or is refused by name. Create-only
+unless overwriting was asked for. A note that is there already, the same, counts as done; so the same command run again
+goes on where it was stopped. The same is also what says the same in other bytes: a header in other quotes, or none
+where a stand-in for the description is there.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -11,28 +12,29 @@ from typing import Any, Final, NamedTuple
 
 from ...exits import EX_FOUND
 from ...plain import shows, visible
-from ...store.contract import Entry
-from ...store.document import parse, serialize
+from ...store.contract import ABSENT, Entry
+from ...store.document import check_text, other_lines, parse, restored, serialize
 from ...store.errors import (
+    ConflictError,
     InvalidError,
-    KeyExistsError,
     KeyNotFoundError,
     OutcomeUnknownError,
-    StaleError,
     StoreError,
     StoreFullError,
     UnavailableError,
     UnreadableError,
 )
-from ...store.rules import check_capacity, normalize_description, validate_write
-from ...store.scope import Scope
+from ...store.rules import check_capacity, one_line, validate_write
 from .failure import complain, in_steps, stopped_status, told
 from .memory import Memory
 from .report import print_json
 
-__all__ = ["NO_DESCRIPTION", "Report", "Result", "check", "form", "print_report", "put", "reader", "transfer"]
+__all__ = ["NO_DESCRIPTION", "Report", "Result", "Source", "carried", "print_report", "put", "reader", "transfer"]
 
 NO_DESCRIPTION: Final = "(no description)"
+
+Source = Callable[[], tuple[str, Entry | bytes]]
+"""Reads one note: its key, and the entry, or the very bytes of what is kept as bytes."""
 
 _ATTEMPTS: Final = 5
 """How often one note is tried while runs write it too."""
@@ -58,35 +60,28 @@ class Report(NamedTuple):
         return [result.key for result in self.results if result.what == what]
 
 
-def form(entry: Entry) -> Entry:
-    """The entry as any memory can store it."""
-    try:
-        line = normalize_description(entry.description)
-    except InvalidError:
-        # One that is too long stays, to be refused by name: cutting it would lose something.
-        if shows(entry.description):
-            return entry
-        line = NO_DESCRIPTION
-    try:
-        return parse(serialize(line, entry.content, entry.header))
-    except (StoreError, UnicodeEncodeError):
-        return entry._replace(description=line)  # refused by name when it is put
+def carried(key: str, entry: Entry) -> bytes:
+    """The document by which `put` stores the entry: byte for byte the one that it was read from.
 
-
-def check(key: str, entry: Entry) -> Entry:
-    """The entry as `put` stores it.
+    A description that shows nothing, in an entry that no document reads as, is stood in for.
 
     Raises:
         StoreError: no memory takes it: it breaks a rule, or its header cannot be kept.
     """
-    entry = form(entry)
-    validate_write(key, entry.description, entry.content)
-    serialize(*entry)
-    return entry
+    is_described = shows(one_line(entry.description))
+    line = validate_write(key, entry.description if is_described else NO_DESCRIPTION, entry.content)
+    try:
+        document = restored(entry._replace(description=line) if is_described else entry)
+        if is_described or parse(document) == entry:
+            return document
+    except InvalidError:
+        if is_described:
+            raise
+    return serialize(line, entry.content, entry.header)
 
 
 def transfer(
-    notes: Iterable[Callable[[], tuple[str, Entry]]],
+    notes: Iterable[Source],
     total: int,
     memory: Memory,
     *,
@@ -105,11 +100,11 @@ def transfer(
             for read in notes:
                 stop_here()
                 try:
-                    key, entry = read()
+                    key, note = read()
                 except _LeftOut as left_out:
                     results.append(left_out.result)
                 else:
-                    result = put(memory, key, entry, overwrite=overwrite, dry_run=dry_run)
+                    result = put(memory, key, note, overwrite=overwrite, dry_run=dry_run)
                     if dry_run and result.what == "created":
                         result = _if_room(result, stored)
                     results.append(result)
@@ -126,7 +121,7 @@ class _LeftOut(Exception):  # noqa: N818 - an outcome
         self.result = result
 
 
-def reader(memory: Memory, key: str) -> Callable[[], tuple[str, Entry]]:
+def reader(memory: Memory, key: str) -> Source:
     """Reads one note of `memory` when `transfer` comes to it."""
 
     def read() -> tuple[str, Entry]:
@@ -149,51 +144,60 @@ def _if_room(result: Result, stored: set[str]) -> Result:
     return result
 
 
-def put(memory: Memory, key: str, entry: Entry, *, overwrite: bool, dry_run: bool = False) -> Result:
-    """Store one note, or tell why not.
+def put(memory: Memory, key: str, note: Entry | bytes, *, overwrite: bool, dry_run: bool = False) -> Result:
+    """Store one note, or tell why not. Bytes are stored as they are, whatever they hold.
 
     Raises:
         UnavailableError: the store is out of reach. Nothing was stored.
     """
     try:
-        entry = check(key, entry)
+        document = note if isinstance(note, bytes) else carried(key, note)
         for _ in range(_ATTEMPTS):
-            with suppress(KeyExistsError, StaleError):  # a run was faster: look again
-                return _put(memory, key, entry, overwrite=overwrite, dry_run=dry_run)
+            with suppress(ConflictError):  # a run was faster: look again
+                return _put(memory, key, document, overwrite=overwrite, dry_run=dry_run)
     except UnavailableError:
         raise
     except OutcomeUnknownError as error:
-        if _holds(memory, key, entry):
-            return Result(key, "created")
-        return Result(key, "refused", told(error))
+        return _looked_up(memory, key, document, Result(key, "refused", told(error)))
     except StoreError as error:
         return Result(key, "refused", told(error))
     return Result(key, "refused", "Runs keep writing this key. Try again later.")
 
 
-def _put(memory: Memory, key: str, entry: Entry, *, overwrite: bool, dry_run: bool) -> Result:
-    scope = Scope()
-    try:
-        found = memory.read(key, scope)
-    except KeyNotFoundError:
+def _put(memory: Memory, key: str, document: bytes, *, overwrite: bool, dry_run: bool) -> Result:
+    backend = memory.store.backend
+    found = memory.ask(lambda: backend.get(key))
+    if found is None:
         if not dry_run:
-            memory.ask(lambda: memory.store.create(key, entry.description, entry.content, header=entry.header))
+            memory.ask(lambda: backend.put(key, document, ABSENT))
         return Result(key, "created")
-    if form(found) == entry:
+    if found.document == document:
         return Result(key, "unchanged")
+    check_text(found.document)  # what isn't a note is its owner's, and no command replaces it
     if not overwrite:
-        return Result(key, "collided")
+        return Result(key, "unchanged" if _means(found.document) == _means(document) else "collided")
     if not dry_run:
-        # Replaces the very value that was just compared, where the store can tell.
-        memory.ask(lambda: memory.store.update(key, entry.description, entry.content, header=entry.header, scope=scope))
+        # Replaces the very value that was just compared.
+        memory.ask(lambda: backend.put(key, document, found.revision))
     return Result(key, "overwritten")
 
 
-def _holds(memory: Memory, key: str, entry: Entry) -> bool:
+def _means(document: bytes) -> Entry | bytes:
+    """What two documents have in common that say the same in other bytes."""
     try:
-        return form(memory.read(key)) == entry
+        entry = parse(document)
+    except UnreadableError:
+        return document
+    description = entry.description if shows(entry.description) else NO_DESCRIPTION
+    return Entry(description, entry.content, other_lines(entry.header))
+
+
+def _looked_up(memory: Memory, key: str, document: bytes, unknown: Result) -> Result:
+    try:
+        found = memory.ask(lambda: memory.store.backend.get(key))
     except StoreError:
-        return False
+        return unknown
+    return Result(key, "created") if found is not None and found.document == document else unknown
 
 
 _KINDS: Final = ("created", "overwritten", "unchanged", "collided", "refused")
