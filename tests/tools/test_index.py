@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from memory_sidecar.store.contract import Item
 from memory_sidecar.store.document import UNREADABLE
 from memory_sidecar.store.rules import MAX_ENTRIES, MAX_KEY
+from memory_sidecar.tools.catalog import Catalog
 from memory_sidecar.tools.index import INDEX_DESCRIPTION, instructions
 
 OPENING, CLOSING = "<memory-index>", "</memory-index>"
@@ -156,3 +157,10 @@ def test_the_documents_tell_how_large_a_full_index_is() -> None:
     none = instructions(None, read_only=False)
     assert f"makes a text of {round(len(full), -3):,} characters" in told
     assert f"the text then has {round(len(none), -2):,} characters" in told
+
+
+@pytest.mark.parametrize("guarded", [False, True])
+def test_what_every_run_pays_for_stays_short(guarded: bool) -> None:
+    """The texts of the reference take 2,900 bytes; a model reads them before each run."""
+    told = [tool["description"] for tool in Catalog(enabled=True, read_only=False, guarded=guarded).definitions()]
+    assert len("".join([instructions(None, read_only=False), *told]).encode()) <= 2900
