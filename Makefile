@@ -14,7 +14,7 @@ FRAMEWORKS := $(or $(NAMES),$(patsubst requirements/frameworks/%.txt,%,$(wildcar
 JAVASCRIPT := examples/adapters/js
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help demo test test-long faults audit-corpus fuzz soak cancels races reference outside-writers mutants bench bench-quick yaml-readers lint format schema lock clean guards-fastmcp guards-mcp-1 guards-cost frameworks
+.PHONY: help demo test test-long faults audit-corpus fuzz soak cancels races reference other-writers mutants bench bench-quick yaml-readers lint format schema lock clean guards-fastmcp guards-mcp-1 guards-cost frameworks
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -58,7 +58,7 @@ races: $(VENV)/.dev ## change one note at the same moment as an editor, a stand-
 reference: $(VENV)/.dev ## build the implementation in Go (git, go) and let it and ours take turns, on files and in a bucket; prints the counts
 	$(BIN)/python -m tests.reference
 
-outside-writers: $(VENV)/.dev tests/node_kv/node_modules/.ready ## editors, git, rsync and a client of JavaScript beside ours; names those that are not installed
+other-writers: $(VENV)/.dev tests/node_kv/node_modules/.ready ## editors, git, rsync and a client of JavaScript beside ours; names those that are not installed
 	$(BIN)/python -m pytest -rs tests/backend/test_outside_writers.py tests/backend/jetstream/test_node_kv.py
 
 mutants: $(VENV)/.dev ## plant small faults in the code that decides, one at a time: a test must notice, or docs/mutants.md explain

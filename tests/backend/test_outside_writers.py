@@ -1,7 +1,7 @@
 """Programs that people really use beside a memory, each saving as it does: what one saved is never lost unseen.
 
 Each saves twice: while nobody else is at work, and in the instant between our look at the note and our change. A
-program that is not installed is skipped; `make outside-writers` says which.
+program that is not installed is skipped; `make other-writers` says which.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""The official client of JavaScript (`@nats-io/kv`) beside ours in a bucket; `make outside-writers` installs it."""
+"""The official client of JavaScript (`@nats-io/kv`) beside ours in a bucket; `make other-writers` installs it."""
 
 import json
 import shutil
