@@ -38,6 +38,28 @@ def test_a_neutral_server_may_have_a_tool_with_a_key(tool: dict[str, Any]) -> No
     )
 
 
+TOGETHER = {
+    "kept and given back": (["save_context", "retrieve_context"], True),
+    "logged and found": (["logDecision", "searchDecisions", "health"], True),
+    "handed over": (["create_handoff", "get_pending_handoffs", "status"], True),
+    "named after remembering": (["memshelf_put", "memshelf_recall", "memshelf_sync"], True),
+    "only kept": (["log_decision", "status"], False),
+    "only given back": (["get_context", "list_decisions"], False),
+    "a browser's contexts": (["create_context", "list_contexts"], False),
+    "a shop's": (["add_preference", "get_preference", "recall_product"], False),
+    "members": (["member_add", "member_list", "member_recall"], False),
+}
+
+
+@pytest.mark.parametrize("what", TOGETHER)
+def test_what_tools_are_together(what: str) -> None:
+    names, memory = TOGETHER[what]
+    collector = Collector("mcp", "x", Bounds())
+    for _ in collector.result({"tools": [{"name": name} for name in names]}):
+        pass
+    assert bool(collector.report().findings) == memory
+
+
 CLEAN = [
     {"name": "add", "description": "Adds two numbers."},
     {"name": "read_memory_usage", "description": "Reports how much memory each process uses, in MiB."},

@@ -27,10 +27,10 @@ from exposure_policy.audit.result import Bounds, Target
 from exposure_policy.audit.servers import probe_server
 
 HERE: Final = Path(__file__).parent
-_BOUNDS: Final = Bounds(seconds=25)
+_BOUNDS: Final = Bounds(seconds=40)
 _INSTALL_SECONDS: Final = 120
 # For all the ways of launching one server together.
-_PATIENCE: Final = 60
+_PATIENCE: Final = 100
 # How commands are told to serve over stdio, the commonest first; nothing else is tried.
 _ARGUMENTS: Final = ("", "serve", "mcp", "stdio", "server", "mcp serve", "--stdio", "--transport stdio")
 # Packages that bring a model's runtime are gigabytes.
@@ -149,6 +149,7 @@ def main() -> None:
     parser.add_argument("--into", type=Path, default=HERE / "recorded")
     parser.add_argument("--keep", action="store_true", help="leave what is recorded already")
     parser.add_argument("--share", default="0/1", help="only every nth candidate: 0/3, 1/3 and 2/3 in three processes")
+    parser.add_argument("--held-out", action="store_true", help="mark what is recorded as what no rule was made from")
     parser.add_argument("packages", nargs="*")
     order = parser.parse_args()
     order.into.mkdir(exist_ok=True)
@@ -164,6 +165,7 @@ def main() -> None:
         told = found if isinstance(found, str) else f"{found['version']}, {len(found['results'])} results"
         print(f"{registry}\t{package}\t{kind}\t{told}", file=sys.stderr, flush=True)
         if not isinstance(found, str):
+            found |= {"held_out": True} if order.held_out else {}
             file.write_text(json.dumps(found, ensure_ascii=False, indent=None, sort_keys=True) + "\n")
 
 
