@@ -18,7 +18,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import nats.errors
 from nats.aio.client import Client
@@ -36,7 +36,9 @@ __all__ = [
     "eventually",
     "free_port",
     "put",
+    "restore",
     "run_broker",
+    "snapshot",
 ]
 
 T = TypeVar("T")
@@ -300,3 +302,33 @@ async def leader(nc: Client, bucket: str) -> str | None:
     info = await api(nc, f"STREAM.INFO.KV_{bucket}")
     name = info.get("cluster", {}).get("leader")
     return str(name) if name else None
+
+
+class Saved(NamedTuple):
+    """A bucket, as the broker itself saves it."""
+
+    config: dict[str, Any]
+    state: dict[str, Any]
+    chunks: list[bytes]
+
+
+async def snapshot(nc: Client, bucket: str) -> Saved:
+    """What `nats stream backup` makes."""
+    inbox = nc.new_inbox()
+    arriving = await nc.subscribe(inbox)
+    begun = await api(nc, f"STREAM.SNAPSHOT.KV_{bucket}", {"deliver_subject": inbox})
+    chunks: list[bytes] = []
+    while (message := await arriving.next_msg(5)).data:
+        chunks.append(message.data)
+        if message.reply:
+            await nc.publish(message.reply, b"")
+    await arriving.unsubscribe()
+    return Saved(begun["config"], begun["state"], chunks)
+
+
+async def restore(nc: Client, bucket: str, saved: Saved) -> None:
+    """What `nats stream restore` does, where there is no such bucket."""
+    begun = await api(nc, f"STREAM.RESTORE.KV_{bucket}", {"config": saved.config, "state": saved.state})
+    for chunk in [*saved.chunks, b""]:
+        answer = json.loads((await nc.request(begun["deliver_subject"], chunk, timeout=5)).data or b"{}")
+        assert "error" not in answer, answer

@@ -4,14 +4,12 @@ The snapshot is the broker's own, as `nats stream backup` and `nats stream resto
 """
 
 import base64
-import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import pytest
 from nats.aio.client import Client
-from tests.support.broker import Loop, add_bucket, api, connected, delete_bucket, put, run_broker
+from tests.support.broker import Loop, add_bucket, api, connected, delete_bucket, put, restore, run_broker, snapshot
 
 from memory_sidecar.backend.jetstream.bucket import bind
 from memory_sidecar.backend.jetstream.message import WRITE
@@ -20,32 +18,6 @@ from memory_sidecar.backend.jetstream.thread import JetStreamBackend
 from memory_sidecar.run.session import HandedScope, Run, Setting
 from memory_sidecar.store.authority import Store
 from memory_sidecar.tools.catalog import Catalog
-
-
-class Saved(NamedTuple):
-    config: dict[str, Any]
-    state: dict[str, Any]
-    chunks: list[bytes]
-
-
-async def snapshot(nc: Client, bucket: str) -> Saved:
-    inbox = nc.new_inbox()
-    arriving = await nc.subscribe(inbox)
-    begun = await api(nc, f"STREAM.SNAPSHOT.KV_{bucket}", {"deliver_subject": inbox})
-    chunks: list[bytes] = []
-    while (message := await arriving.next_msg(5)).data:
-        chunks.append(message.data)
-        if message.reply:
-            await nc.publish(message.reply, b"")
-    await arriving.unsubscribe()
-    return Saved(begun["config"], begun["state"], chunks)
-
-
-async def restore(nc: Client, bucket: str, saved: Saved) -> None:
-    begun = await api(nc, f"STREAM.RESTORE.KV_{bucket}", {"config": saved.config, "state": saved.state})
-    for chunk in [*saved.chunks, b""]:
-        answer = json.loads((await nc.request(begun["deliver_subject"], chunk, timeout=5)).data or b"{}")
-        assert "error" not in answer, answer
 
 
 class Fleet:
