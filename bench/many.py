@@ -3,22 +3,31 @@
 Each identity has a run open that has written one note, and is idle then. Measured is what the system counts as the
 process's own share of memory (Pss in /proc/PID/smaps_rollup): pages that processes share count once among them. Private
 memory alone is printed beside it. Linux tells these; elsewhere there is nothing to print.
+
+Then the same number of identities is played at random in one process, each with keys, run ids, scopes and names that
+would lead to another's notes if anything did. One that is told of another's ends the command with the proof.
 """
 
 import argparse
+import secrets
 import sys
 import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
+from tests.support.apart import MANY, Many, wander
+from tests.support.sidecar import launched
+
 from memory_sidecar.harness.sync import MemorySidecar, Run
 
-__all__ = ["main", "one_process", "processes"]
+__all__ = ["apart", "main", "one_process", "processes"]
 
 
 def main(words: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.many", description=__doc__)
     parser.add_argument("--identities", type=int, default=200, metavar="N", help="default: 200")
+    parser.add_argument("--moves", type=int, default=3000, metavar="N", help="random requests; default: 3000")
+    parser.add_argument("--seed", type=int, metavar="N", help="of the moves; another one each time, by default")
     arguments = parser.parse_args(words)
     count: int = arguments.identities
     with tempfile.TemporaryDirectory() as place:
@@ -32,7 +41,23 @@ def main(words: list[str] | None = None) -> int:
     print(
         f"an identity more costs {(one[1] - idle[1]) * 1024 / count:.0f} KiB; a process more {each[1] / count:.1f} MiB"
     )
+    apart(count, arguments.moves, secrets.randbelow(10**6) if arguments.seed is None else arguments.seed)
     return 0
+
+
+def apart(count: int, moves: int, seed: int) -> None:
+    """Play `count` identities, and print what came of it.
+
+    Raises:
+        AssertionError: one was told of what another one wrote.
+    """
+    with tempfile.TemporaryDirectory() as place, launched(Path(place), MANY, identity="") as sidecar:
+        tally = wander(Many(sidecar), [f"user-{number}" for number in range(count)], moves, seed)
+        sidecar.leave()
+    print(
+        f"{count} identities, {tally['calls']} requests that point to another's (seed {seed}): "
+        f"{tally['answers']} answered, {tally['refused']} refused, 0 told of another's notes"
+    )
 
 
 def one_process(base: Path, count: int) -> tuple[float, float]:

@@ -3,47 +3,23 @@
 import asyncio
 import json
 import os
-import random
 import re
 import signal
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+from tests.support.apart import IDENTITY, MANY, RUN, Many, assert_only_own, secret, wander
 from tests.support.broker import add_bucket, connected, run_broker
 from tests.support.sidecar import LIST, OPEN, Era, RefusedError, Sidecar, configured, environment, guarded, launched
 
 from memory_sidecar.assemble import Arguments, prepare
 from memory_sidecar.exits import StartError
 from memory_sidecar.harness import sync
-
-MANY = "--many-identities"
-IDENTITY = "memory-sidecar/identity"
-RUN = "memory-sidecar/run"
-
-
-class Many:
-    """A sidecar of many identities, asked in the name of one of them."""
-
-    def __init__(self, sidecar: Sidecar) -> None:
-        self.sidecar = sidecar
-
-    def open(self, identity: str, run: str = "main", **params: Any) -> dict[str, Any]:
-        return self.sidecar.open(run, identity=identity, **params)
-
-    def call(self, identity: str, tool: str, run: str = "main", **arguments: Any) -> dict[str, Any]:
-        meta = {RUN: run, IDENTITY: identity}
-        return self.sidecar.request("tools/call", {"name": tool, "arguments": arguments, "_meta": meta})
-
-    def write(self, identity: str, key: str, text: str, run: str = "main", **more: Any) -> dict[str, Any]:
-        answer = self.call(identity, "memory_write", run, key=key, description=text, content=text, **more)
-        return answer["structuredContent"]  # type: ignore[no-any-return]
-
-    def read(self, identity: str, key: str, run: str = "main") -> dict[str, Any]:
-        return self.call(identity, "memory_read", run, key=key)["structuredContent"]  # type: ignore[no-any-return]
 
 
 @pytest.fixture
@@ -252,85 +228,25 @@ def test_the_library_opens_runs_for_an_identity_each(tmp_path: Path) -> None:
 # None reaches another's
 
 
-def secret(identity: str) -> str:
-    return f"<{identity}>"
+@pytest.fixture
+def quick() -> Iterator[Path]:
+    """A place in memory where there is one: 200 directories are flushed to a disk in ten seconds, and here at once."""
+    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    with TemporaryDirectory(dir=memory) as place:
+        yield Path(place)
 
 
-def assert_only_own(answer: object, identity: str, others: list[str]) -> None:
-    text = json.dumps(answer)
-    leaked = [other for other in others if other != identity and secret(other) in text]
-    assert not leaked, f"{identity} was told of {leaked}: {text[:300]}"
-
-
-def wander(many: Many, identities: list[str], moves: int, seed: int) -> dict[str, int]:
-    """Play every identity at random, each with keys, run ids and names that would lead to another's if anything did."""
-    chance = random.Random(seed)
-    tally = {"calls": 0, "refused": 0, "answers": 0}
-    opened: set[tuple[str, str]] = set()
-    for identity in identities:
-        many.open(identity)
-        opened.add((identity, "main"))
-        assert many.write(identity, "own", secret(identity))["written"]
-    for _ in range(moves):
-        identity, other = chance.choice(identities), chance.choice(identities)
-        keys = [
-            "own",
-            f"{other}.own",
-            f"../{other}/own",
-            f"{other}/own",
-            f"{other}.md",
-            "..",
-            f"../../runs/{other}/main",
-        ]
-        key = chance.choice(keys)
-        run = chance.choice(["main", "main", "main", "second", other, f"{other}/main", f"../{other}/main", "no such"])
-        move = chance.randrange(8)
-        tally["calls"] += 1
-        try:
-            if move == 0:
-                answer: Any = many.call(identity, "memory_list", run)
-            elif move < 3:
-                answer = many.call(identity, "memory_read", run, key=key)
-            elif move < 5:
-                text = secret(identity)
-                answer = many.call(
-                    identity, "memory_write", run, key=key, description=text, content=text, overwrite=move == 4
-                )
-            elif move == 5 and run != "main":
-                answer = many.open(identity, run)
-                opened.add((identity, run))
-            elif move == 6 and run != "main":
-                answer = many.sidecar.request("memory-sidecar/run/suspend", {"run": run, "identity": identity})
-                opened.discard((identity, run))
-            else:
-                answer = many.sidecar.request(LIST, {"identity": identity})
-                assert {found["run"] for found in answer["runs"]} <= {"main", "second", *identities}
-        except RefusedError as error:
-            tally["refused"] += 1
-            answer = str(error)
-        else:
-            tally["answers"] += 1
-        assert_only_own(answer, identity, identities)
-    for identity in identities:
-        assert many.read(identity, "own")["content"] == secret(identity)
-        assert_only_own(many.call(identity, "memory_list"), identity, identities)
-    return tally
-
-
-@pytest.mark.parametrize("seed", [7])
-def test_of_200_identities_none_reaches_anothers_notes(
-    tmp_path: Path, seed: int, record_property: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_of_200_identities_none_reaches_anothers_notes(quick: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`python -m bench.many` goes on with other seeds, for as many moves as it is told."""
     identities = [f"tenant-{number}" for number in range(200)]
-    with launched(tmp_path, *guarded(tmp_path), MANY, identity="") as sidecar:
-        tally = wander(Many(sidecar), identities, 1500, seed)
+    with launched(quick, *guarded(quick), MANY, identity="") as sidecar:
+        tally = wander(Many(sidecar), identities, 1200, 7)
         sidecar.leave()
     assert min(tally["answers"], tally["refused"]) > 300, tally
-    record_property("tally", tally)
     with capsys.disabled():
         print(f" 200 identities: {tally}")
     for identity in identities:
-        for path in (*(tmp_path / "memory" / identity).glob("*.md"), *(tmp_path / "runs" / identity).glob("*.jsonl")):
+        for path in (*(quick / "memory" / identity).glob("*.md"), *(quick / "runs" / identity).glob("*.jsonl")):
             assert_only_own(path.read_text(), identity, identities)
 
 

@@ -4,7 +4,7 @@ import os
 
 from .opened import BackendError
 
-__all__ = ["check_apart"]
+__all__ = ["check_apart", "check_spelling"]
 
 
 def check_apart(directory: str, identity: str) -> None:
@@ -19,7 +19,16 @@ def check_apart(directory: str, identity: str) -> None:
             f"{path} is a link, and identities that share a process must not share a directory",
             "put a directory in its place, or serve that identity by a process of its own",
         )
-    other = os.path.join(directory, identity.swapcase())
+    check_spelling(directory, identity)
+
+
+def check_spelling(directory: str, identity: str) -> None:
+    """Return if what `directory` holds under this identity's name is spelt so, or nothing is there yet.
+
+    Raises:
+        BackendError: the disk takes another name for this one.
+    """
+    path, other = os.path.join(directory, identity), os.path.join(directory, identity.swapcase())
     # Only where two spellings find one directory is it worth looking which of them was meant.
     if other != path and os.path.isdir(path) and os.path.isdir(other) and os.path.samefile(path, other):
         with os.scandir(directory) as entries:

@@ -70,6 +70,12 @@ def open_file(
         BackendError: the directory cannot be made, read or (unless `read_only`) written.
     """
     directory = resolve_directory(options, identity, base)
+    if options.directory is None and os.path.isdir(os.path.join(os.path.dirname(directory), identity.swapcase())):
+        from ..apart import (
+            check_spelling,
+        )  # there is an identity of these letters, or the disk does not tell them apart
+
+        check_spelling(os.path.dirname(directory), identity)
     try:
         files.make_private_directory(directory)
         with files.open_directory(directory) as opened:
