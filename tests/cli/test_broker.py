@@ -250,3 +250,34 @@ def test_missing_permission_is_named_to_the_operator(cli: Cli, tmp_path: Path, m
             assert done.status == 1
             assert "publish to $JS.API.CONSUMER.CREATE.KV_b.>" in done.out + done.err
             assert "docs/jetstream.md" in done.out + done.err
+
+
+def test_a_note_that_nested_prefixes_share_is_looked_for_under_each_of_its_names(
+    cli: Cli, bucket: tuple[str, ...], tmp_path: Path
+) -> None:
+    """And what another agent has under the same key, in a prefix of its own, is no gap in the answer."""
+    base = tmp_path / "base"
+
+    def place(identity: str) -> tuple[str, ...]:
+        path = tmp_path / f"{identity}.yaml"
+        path.write_text(Path(bucket[1]).read_text().replace("identity: bot", f"identity: {identity}"))
+        return ("--config", str(path), "--store-dir", str(base))
+
+    def run(identity: str, tool: str, key: str) -> None:
+        note = {"description": "d", "content": "x"} if tool == "memory_write" else {}
+        launch = {"config": tmp_path / f"{identity}.yaml"}
+        Place(base, identity).calls("main", (tool, {"key": key, **note}), **launch)
+
+    places = {identity: place(identity) for identity in ("team", "team.b", "solo", "other")}
+    run("team", "memory_write", "b.plan")
+    run("team.b", "memory_read", "plan")
+    run("solo", "memory_write", "b.plan")
+    run("other", "memory_write", "plan")
+    told = json.loads(cli("runs", "--saw", "b.plan", "--json", *places["team"]).out)
+    met = [(one["identity"], one["what"]) for one in told["seen"]]
+    assert met[:2] == [("team", "created"), ("team.b", "read")]
+    done = cli("quarantine", "b.plan", "--json", *places["team"])
+    answer = json.loads(done.out)
+    assert (done.status, answer["complete"]) == (0, True), done.err
+    assert [(one["identity"], one["what"]) for one in answer["seen"]] == met[:2]
+    assert [one["identity"] for one in answer["others"]] == ["other", "solo"]

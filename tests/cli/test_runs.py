@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import re
+import shutil
 import socket
 import stat
 import time
@@ -563,6 +564,34 @@ def test_two_identities_in_one_directory_met_one_note(cli: Cli, place: Place, tm
     answer = json.loads(cli("runs", "--saw", "plan", "--json", *place.options).out)
     assert [one["identity"] for one in answer["seen"]] == ["bot", "second"]
     assert answer["others"] == []
+
+
+def test_a_memory_that_was_moved_or_linked_or_restored_still_tells_who_met_a_note(
+    cli: Cli, place: Place, tmp_path: Path
+) -> None:
+    place.write("plan", "other", run="writer")
+    shutil.copytree(place.path, tmp_path / "backup")
+    place.path.rename(tmp_path / "moved")
+    moved = Place(tmp_path / "moved")
+    assert saw(cli, moved, "plan") == [("writer", "created")]
+    place.path.symlink_to(tmp_path / "moved", target_is_directory=True)  # the old place leads there
+    place.calls("reader", ("memory_read", {"key": "plan"}))
+    shutil.rmtree(moved.notes)
+    shutil.copytree(tmp_path / "backup" / "memory" / "bot", moved.notes)
+    done = cli("quarantine", "plan", "--json", *moved.options)
+    answer = json.loads(done.out)
+    assert (done.status, answer["complete"]) == (0, True)
+    assert [(one["run"], one["what"]) for one in answer["seen"]] == [("writer", "created"), ("reader", "read")]
+
+
+def test_a_copied_journal_is_told_as_the_run_that_it_is_of(cli: Cli, place: Place) -> None:
+    place.write("plan", run="mon")
+    shutil.copy(place.runs / "mon.jsonl", place.runs / "tue.jsonl")
+    answer = json.loads(cli("runs", "--saw", "plan", "--json", *place.options).out)
+    assert [one["run"] for one in answer["seen"]] == ["mon"]
+    (left,) = answer["left_out"]
+    assert (left["run"], left["state"], answer["complete"]) == ("tue", "misplaced", False)
+    assert "it is the journal of run mon of identity bot" in left["problem"]
 
 
 def test_an_overwrite_that_creates_is_told_as_creating(cli: Cli, place: Place) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.end_to_end.test_handshake import assert_cannot_start
-from tests.support.sidecar import LIST, RefusedError, Sidecar, guarded, launched
+from tests.support.sidecar import LIST, RefusedError, Sidecar, environment, guarded, launched
 
 from memory_sidecar.assemble import Arguments, prepare
 from memory_sidecar.exits import StartError
@@ -115,6 +115,35 @@ def test_the_base_name_of_a_script_is_taken_as_it_stands(tmp_path: Path) -> None
         assert (done.returncode, done.stderr) == (0, "")
         assert (tmp_path / "state" / "memory" / name / "plan.md").exists()
         assert (tmp_path / "state" / "runs" / name / "main.jsonl").exists()
+
+
+ASKS = """
+import sys
+from memory_sidecar.harness import sync
+
+with sync.MemorySidecar.launch() as memory, memory.run("main") as run:
+    found = (run.call("memory_read", {"key": "plan"}).structured or {})["found"]
+    run.call("memory_write", {"key": "plan", "description": "d", "content": sys.argv[0]})
+    print(run.resumed, found, [one["run"] for one in memory.runs()])
+"""
+
+
+def test_applications_without_options_do_not_meet_in_the_state_directory(tmp_path: Path) -> None:
+    """Neither run resumes the other's, and neither is listed to the other: not even where they share a folder."""
+    env = environment(XDG_STATE_HOME=str(tmp_path / "state"))
+    for name in ("one", "two", "one"):
+        script = tmp_path / f"{name}.py"
+        again = script.exists()
+        script.write_text(ASKS)
+        done = subprocess.run(
+            [sys.executable, str(script)], cwd=tmp_path, env=env, capture_output=True, text=True, check=False
+        )
+        assert (done.stdout, done.stderr) == (f"{again} {again} ['main']\n", "")
+    journals = tmp_path / "state" / "memory-sidecar" / "runs"
+    assert sorted(str(path.relative_to(journals)) for path in journals.rglob("*.jsonl")) == [
+        "one/main.jsonl",
+        "two/main.jsonl",
+    ]
 
 
 @pytest.mark.parametrize("how", ["-X dev", "-m", "-c", "uvicorn", "a name that no identity can have"])
