@@ -17,7 +17,7 @@ from .records import decode
 from .replay import DamagedError, check_owner, replay
 from .runs import state_of
 
-__all__ = ["Journaled", "journal", "journals"]
+__all__ = ["Journaled", "journal", "journals", "older_journals"]
 
 
 class Journaled(NamedTuple):
@@ -115,6 +115,11 @@ def journals(directory: str, identity: str | None = None) -> Iterator[Journaled]
             found = journal(own, run, name)
             if found is not None:
                 yield found
+    yield from older_journals(directory, identity)
+
+
+def older_journals(directory: str, identity: str | None) -> Iterator[Journaled]:
+    """The journals in the journal directory itself, where older versions kept those of all identities."""
     for run in run_names(directory):
         if not os.path.isdir(os.path.join(directory, journal_name(run))):
             found = journal(directory, run, None)

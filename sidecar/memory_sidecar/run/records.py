@@ -46,6 +46,7 @@ __all__ = [
 MAX_MESSAGE: Final = 1000
 """Characters kept of the message that a harness gives with an ending: a note for people, not a log."""
 
+_DECODER: Final = json.JSONDecoder()
 _SUM: Final = rb',"sum":"([0-9a-f]{8})"}'
 _SUM_BYTES: Final = len(b',"sum":"00000000"}')
 
@@ -141,9 +142,13 @@ def parse(line: bytes) -> object:
 
 def _value(body: bytes) -> object:
     try:
-        return json.loads(body.decode() + "}")
+        text = body.decode() + "}"
+        value, end = _DECODER.raw_decode(text)
     except (ValueError, RecursionError) as error:
         raise RecordError("it is not JSON") from error
+    if end != len(text):
+        raise RecordError("it is not JSON")
+    return value
 
 
 def decode(line: bytes) -> Record:

@@ -1,13 +1,19 @@
-"""`runs`: one line a run, as they are read, so that memory is flat however many there are."""
+"""`runs`: one line a run, as they are read, so that memory is flat however many there are.
+
+How runs that are over stood is kept in the user's cache directory, for the next listing.
+"""
 
 import argparse
+import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ...exits import EX_FOUND
 from ...run.ledger import Journaled
+from ...run.standings import listed
+from ...system.digest import digest
 from ..shared.failure import complain
-from ..shared.journals import all_journals, directories, told
+from ..shared.journals import cannot_read, directories, told
 from ..shared.report import moment, on_terminal, print_json_list, print_table
 from .where import identity_of
 
@@ -21,11 +27,16 @@ def run(arguments: argparse.Namespace) -> int:
 
     def found() -> Iterator[Journaled]:
         nonlocal count
-        for one in all_journals(where, identity_of(arguments)):
-            count += 1
-            if one.problem:
-                unusable.append(one._replace(data=b""))
-            yield one
+        identity = identity_of(arguments)
+        for directory in where:
+            try:
+                for one in listed(directory, identity, _cache(directory)):
+                    count += 1
+                    if one.problem:
+                        unusable.append(one)
+                    yield one
+            except OSError as error:
+                raise cannot_read(directory, error) from error
 
     if arguments.json:
         print_json_list("runs", map(row, found()))
@@ -37,6 +48,17 @@ def run(arguments: argparse.Namespace) -> int:
     for one in unusable:
         complain(told(one, vars(arguments)))
     return EX_FOUND if unusable else 0
+
+
+def _cache(directory: str) -> str | None:
+    """Where it is kept how the runs in `directory` stood; None if this user has no cache directory."""
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    if not os.path.isabs(base):  # the XDG specification: a relative path is to be ignored
+        base = os.path.expanduser("~/.cache")
+    if not os.path.isabs(base):
+        return None
+    name = digest(os.fsencode(os.path.realpath(directory)))
+    return os.path.join(base, "memory-sidecar", f"runs-{name}")
 
 
 def _cells(one: Journaled) -> Sequence[str]:
