@@ -15,6 +15,7 @@ from .config import LAUNCHED, Config, ConfigError, load
 from .exits import StartError
 from .named_tuple import NamedTuple
 from .observe import log
+from .options import OptionsError, age
 from .places import default_journal_dir, keep_apart, make_journal_dir, neighbours
 from .remedy import RemedyError
 from .run.columns import is_run_id
@@ -50,6 +51,7 @@ class Arguments(NamedTuple):
     store_dir: str | None = None
     journal_dir: str | None = None
     run: str | None = None
+    keep_runs: str | None = None
     lockdown: str | None = None
     many_identities: str | None = None
     """Anything but None: each run is opened for an identity that the harness names."""
@@ -73,6 +75,8 @@ class Plan(NamedTuple):
     journal_dir: str
     """Where the journals of this identity are, or those of all of them in directories of their own."""
     run: str | None
+    keep_runs: float | None
+    """Seconds after which the journal of a run that is over goes; None for never."""
     lockdown: Mode
 
     def _open(self) -> Running:
@@ -117,6 +121,10 @@ class Plan(NamedTuple):
             lockdown=held,
             holds=running.opened.holds,
         )
+        if self.keep_runs is not None:
+            from .run import retention
+
+            retention.begin(self.journal_dir, self.identity, self.keep_runs)
         info = setting.store.info()
         told = None if telemetry is None else telemetry.begin(*info)
         if self.identity is None:
@@ -143,6 +151,7 @@ def prepare(arguments: Arguments) -> Plan:
         check_many(arguments.identity, named, arguments.run)
     if arguments.run is not None and not is_run_id(arguments.run):
         raise StartError("--run is an id of 1 to 128 letters, digits, _ and -, starting with a letter or digit")
+    keep_runs = _keep_runs(arguments, config)
     journal_dir = arguments.journal_dir or default_journal_dir(arguments.store_dir)
     identity = None if many else _whose(arguments, config, named)
     try:
@@ -151,7 +160,20 @@ def prepare(arguments: Arguments) -> Plan:
         raise StartError(f"the journal directory {error.problem}", error.remedy) from error
     own = make_journal_dir(journal_dir, identity)
     mode = _mode(arguments.lockdown)
-    return Plan(config, identity, arguments.store_dir, own, arguments.run, mode)
+    return Plan(config, identity, arguments.store_dir, own, arguments.run, keep_runs, mode)
+
+
+def _keep_runs(arguments: Arguments, config: Config) -> float | None:
+    """For how many seconds journals of runs that are over are kept; None for ever.
+
+    Raises:
+        StartError: what the command line says is no age.
+    """
+    said = arguments.keep_runs if arguments.keep_runs is not None else config.memory.keep_runs
+    try:
+        return None if said is None else age(said, "--keep-runs")
+    except OptionsError as error:
+        raise StartError(error.problem, error.remedy) from error
 
 
 def _mode(word: str | None) -> Mode:

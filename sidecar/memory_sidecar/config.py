@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Final
 
 from .named_tuple import NamedTuple
-from .options import OptionsError, decode_options, shown_key
+from .options import AGE, OptionsError, age, decode_options, shown_key, whole
 from .remedy import RemedyError
 from .system import files
 
@@ -33,6 +33,9 @@ class MemoryConfig(NamedTuple):
     """Agents may list and read notes; the tools that change them do not exist."""
     no_index: bool = False
     """Do not list what is stored in the system text. The model calls `memory_list` when it wants the list."""
+    keep_runs: Annotated[str | None, {"pattern": whole(AGE)}] = None
+    """How long the journals of runs that are over are kept, as in `30d`; for ever if omitted. Each start removes older
+    ones, never of a run that is open, suspended or interrupted."""
     options: Mapping[str, Any] | None = None
     """Options of the backend."""
 
@@ -99,6 +102,8 @@ def parse(text: bytes) -> Config:
         memory = decode_options(MemoryConfig, found, "harness.memory")
         ours = {key: document[key] for key in ("identity", "nats_context") if key in document}
         config = decode_options(Config, ours, "")
+        if memory.keep_runs is not None:
+            age(memory.keep_runs, "harness.memory.keep_runs")
     except OptionsError as error:
         raise ConfigError(error.problem, error.remedy) from error
     for name, value in (*ours.items(), ("harness.memory.backend", memory.backend)):

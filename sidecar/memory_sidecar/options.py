@@ -7,11 +7,11 @@ tuples are as frozen as frozen dataclasses; importing `dataclasses` would cost a
 import types
 import typing
 from collections.abc import Mapping
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from .remedy import RemedyError
 
-__all__ = ["OptionsError", "decode_options", "shown_key", "suggestion", "whole"]
+__all__ = ["AGE", "OptionsError", "age", "decode_options", "shown_key", "suggestion", "whole"]
 
 T = TypeVar("T", bound=NamedTuple)
 
@@ -19,6 +19,11 @@ _NAMES = {str: "text", bool: "true or false", int: "a whole number", dict: "a ma
 
 
 _EXAMPLES = {str: "text", bool: "true` or `false", int: "1", dict: "{option: value}", Mapping: "{option: value}"}
+
+
+AGE: Final = r"[0-9]{1,6}[mhdw]"
+"""An age as people write it: a number of minutes, hours, days or weeks."""
+_SECONDS: Final = {"m": 60, "h": 3600, "d": 86400, "w": 604800}
 
 
 class OptionsError(RemedyError):
@@ -55,6 +60,19 @@ def decode_options(into: type[T], values: object, where: str) -> T:
             raise OptionsError(f"{_at(where, name)} is missing", "add it")
     decoded: T = into._make(values.get(name, into._field_defaults.get(name)) for name in fields)
     return decoded
+
+
+def age(text: str, where: str) -> float:
+    """The seconds in an age; `where` it was written, for the message.
+
+    Raises:
+        OptionsError: it is none.
+    """
+    import re
+
+    if re.fullmatch(AGE, text) is None:
+        raise OptionsError(f"{where} {text!r:.40} is not an age", "write a number and m, h, d or w, as in 30d")
+    return float(text[:-1]) * _SECONDS[text[-1]]
 
 
 def whole(pattern: str) -> str:

@@ -10,12 +10,15 @@ import stat
 import time
 from pathlib import Path
 
+import anyio
 import pytest
+from tests.run.test_retention import made
 from tests.support.sidecar import launched
 
 from memory_sidecar.backend.file import FileOptions, open_file
 from memory_sidecar.cli.runs import runs
 from memory_sidecar.harness import Run as OpenRun
+from memory_sidecar.harness import StartError
 from memory_sidecar.run import records
 from memory_sidecar.run.compact import compacted
 from memory_sidecar.run.journal import Journal
@@ -170,12 +173,36 @@ def test_prune_by_state_and_age(cli: Cli, place: Place) -> None:
     assert names(place) == {"done", "paused"}
     assert cli("runs", "prune", "--state", "completed", *place.options).status == 0
     assert names(place) == {"paused"}
-    assert (
-        json.loads(cli("runs", "prune", "--older-than", "0m", "--json", *place.options).out)["removed"][0]["run"]
-        == "paused"
-    )
+    # What may still be resumed goes only when it is named, and the operator is told that it stays.
+    kept = cli("runs", "prune", "--older-than", "0m", *place.options)
+    assert (kept.status, kept.out) == (0, "nothing to remove\n")
+    assert kept.err == "1 run as old may still be resumed and stay; to remove them too, --state suspended\n"
+    named = cli("runs", "prune", "--older-than", "0m", "--state", "suspended", "--json", *place.options)
+    assert json.loads(named.out)["removed"][0]["run"] == "paused"
     assert names(place) == set()
     assert "an age is a number and m, h, d or w" in cli("runs", "prune", "--older-than", "soon", *place.options).err
+
+
+def test_a_start_removes_old_runs_where_the_operator_said_so(place: Place) -> None:
+    place.calls("kept", ("memory_list", {}))
+    old = made(place.runs, "old", 31, "completed", identity="bot")
+    waiting = made(place.runs, "waiting", 31, "suspended", identity="bot")
+
+    async def work(_run: OpenRun) -> None:
+        while old.exists():  # the test's own time is the limit
+            await anyio.sleep(0.01)
+
+    place.within("kept", work, keep_runs="30d", lockdown="require")
+    assert waiting.exists()
+    assert names(place) == {"kept", "waiting"}
+
+
+def test_an_age_that_is_none_is_a_start_error(place: Place, tmp_path: Path) -> None:
+    config = tmp_path / "c.yaml"
+    config.write_text("harness: {memory: {enabled: true, keep_runs: soon}}")
+    for given in ({"keep_runs": "30"}, {"config": config}):
+        with pytest.raises(StartError, match="is not an age; write a number and m, h, d or w, as in 30d"):
+            place.calls("r", ("memory_list", {}), **given)
 
 
 def test_prune_never_takes_an_open_run(cli: Cli, place: Place) -> None:
@@ -610,7 +637,7 @@ def test_a_run_id_that_two_identities_have_asks_for_one_of_them(cli: Cli, place:
     assert "identity   second" in cli("runs", "show", "main", *second.options).out
     rows = [line.split()[:3] for line in cli("runs", "--store-dir", place.path).out.splitlines()[1:]]
     assert rows == [["main", "suspended", "bot"], ["main", "suspended", "second"]]
-    removed = json.loads(cli("runs", "prune", "--older-than", "0m", "--json", *second.options).out)["removed"]
+    removed = json.loads(cli("runs", "prune", "--state", "suspended", "--json", *second.options).out)["removed"]
     assert [(one["run"], one["identity"]) for one in removed] == [("main", "second")]
     assert (names(place), names(second)) == ({"main"}, set())
 

@@ -92,6 +92,7 @@ MEMORY = {
     "backend": st.sampled_from(["file", "jetstream", None]),
     "read_only": booleans,
     "no_index": booleans,
+    "keep_runs": st.sampled_from(["30d", "4w", "0m", "1000000d", *TEXTS]),
     "options": st.one_of(*map(mappings, OPTIONS.values())),
 }
 HARNESS = {"memory": st.one_of(mappings(MEMORY), mappings(MEMORY), odd), "max_iterations": odd}

@@ -111,7 +111,9 @@ def test_journal_authority_and_ledger(rounds: int, clock: Clock, tmp_path: Path,
 
 
 def prune(clock: Clock, place: Path) -> list[str]:
-    status, said = clock.command("runs", "prune", "--older-than", "30d", "--store-dir", str(place))
+    status, said = clock.command(
+        "runs", "prune", "--older-than", "30d", "--state", "suspended", "--store-dir", str(place)
+    )
     assert status == 0
     return [one["run"] for one in said["removed"]]
 

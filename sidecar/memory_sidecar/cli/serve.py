@@ -40,6 +40,10 @@ __all__ = ["configure", "quick", "run", "serve_harness"]
 _OPTIONS: Final = {
     **PLACES,
     "run": ("ID", "open this run at the handshake, resuming it if it exists"),
+    "keep-runs": (
+        "AGE",
+        "remove journals of runs that are over and unused for so long (30d), not of suspended or interrupted ones",
+    ),
     "lockdown": (
         "auto|require|off",
         "give up the rights that serving needs not: all that the system offers (auto), all or no start (require), none",

@@ -31,6 +31,9 @@ class LaunchOptions(TypedDict, total=False):
     """The store base, under which relative memory directories and the journal lie; the working directory by default."""
     journal_dir: StrPath | None
     """Where runs are journaled; `runs` under the store base by default, else the user's state directory."""
+    keep_runs: str | None
+    """How long journals of runs that are over are kept, as in `30d`; for ever by default. It overrides the
+    configuration. Each launch removes older ones, never of a run that is open, suspended or interrupted."""
     lockdown: Literal["auto", "require", "off"] | None
     """Whether the sidecar gives up the rights that it does not need: all that the system offers (`auto`, the default),
     all or no start (`require`), or none (`off`)."""

@@ -1,24 +1,23 @@
 """`runs prune`: remove journals of runs that are over. Each is read once, under its lock."""
 
 import argparse
-import os
 import time
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
 from ...exits import EX_FOUND, EX_USAGE
-from ...run.directory import identities, identity_directory, journal_name, run_names
+from ...run.directory import identities, identity_directory, run_names
+from ...run.retention import WAITING, last_used
 from ...run.runs import RunState, remove_run
 from ..shared.failure import Failure, complain, in_steps, stopped_status
 from ..shared.journals import cannot_read, directories
-from ..shared.report import moment, print_json, print_table
+from ..shared.report import counted, moment, print_json, print_table, progress
 from .where import identity_of
 
 __all__ = ["run"]
 
-_PRECIOUS: Final = ("damaged", "newer", "misplaced")
-"""What may still be restored, read or moved: it goes only when it is named."""
+_PRECIOUS: Final = (*WAITING, "damaged", "newer", "misplaced")
+"""What may still go on, or be restored, read or moved: it goes only when it is named."""
 
 
 class _Place(NamedTuple):
@@ -38,17 +37,21 @@ def run(arguments: argparse.Namespace) -> int:
         raise Failure(
             "prune what?", "give --older-than AGE, --state STATE, or both; --dry-run shows it first", status=EX_USAGE
         )
-    wanted = _condition(arguments)
+    waiting: list[str] = []
+    wanted = _condition(arguments, waiting)
     only = identity_of(arguments)
     removed: list[_Removed] = []
     problems: list[str] = []
     status = EX_FOUND
     try:
         with in_steps() as stop_here:
-            for place in _places(directories(vars(arguments)), only):
-                for name in run_names(place.directory):
-                    stop_here()
-                    _remove(place, only, name, wanted, arguments.dry_run, removed, problems)
+            places = list(_places(directories(vars(arguments)), only))
+            with progress("looking at journals", sum(len(run_names(place.directory)) for place in places)) as bar:
+                for place in places:
+                    for name in run_names(place.directory):
+                        stop_here()
+                        _remove(place, only, name, wanted, arguments.dry_run, removed, problems)
+                        bar.advance()
     except KeyboardInterrupt as interrupt:
         status = stopped_status(interrupt)
         problems.append("stopped before all were looked at; run the same command again to go on")
@@ -62,20 +65,32 @@ def run(arguments: argparse.Namespace) -> int:
         )
     else:
         print("nothing to remove")
+    if waiting:
+        complain(
+            f"{counted(len(waiting), 'run')} as old may still be resumed and stay; to remove them too, "
+            + " ".join(f"--state {state}" for state in sorted(set(waiting)))
+        )
     for text in problems:
         complain(text)
     return status if problems else 0
 
 
-def _condition(arguments: argparse.Namespace) -> Callable[[str, RunState], bool]:
-    """Whether the run, whose journal is in a directory, shall go."""
+def _condition(arguments: argparse.Namespace, waiting: list[str]) -> Callable[[str, RunState], bool]:
+    """Whether the run, whose journal is in a directory, shall go.
+
+    The states of those that stay because they may still be resumed are added to `waiting`.
+    """
     limit = None if arguments.older_than is None else time.time() - arguments.older_than
     named = arguments.state or ()
 
     def wanted(directory: str, state: RunState) -> bool:
-        if (named or state.state in _PRECIOUS) and state.state not in named:
+        if named and state.state not in named:
             return False
-        return limit is None or _last_used(directory, state) < limit
+        old = limit is None or last_used(directory, state) < limit
+        if state.state in _PRECIOUS and not named:
+            waiting.extend([state.state] if old and state.state in WAITING else [])
+            return False
+        return old
 
     return wanted
 
@@ -109,10 +124,3 @@ def _remove(
         problems.append(f"run {name} stays: {error.strerror}; check the permissions of {place.directory}")
     else:
         removed += [_Removed(place.identity or only or "", state)] if state is not None else []
-
-
-def _last_used(directory: str, state: RunState) -> float:
-    if state.updated:
-        # The later of the two: where the clock was put back meanwhile, a run was not last used before it was made.
-        return max(datetime.fromisoformat(one).astimezone(UTC).timestamp() for one in (state.created, state.updated))
-    return os.stat(os.path.join(directory, journal_name(state.run)), follow_symlinks=False).st_mtime

@@ -30,11 +30,11 @@ journal at all, or no such run; 64 wrong usage; 78 the journal directory or the 
 """
 
 import argparse
-import re
 from collections.abc import Callable
 from importlib import import_module
 from typing import Final
 
+from ...options import OptionsError, age
 from ...run.kinds import REASONS
 from ...run.saw import Sought, is_revision
 from ...store.rules import is_key
@@ -44,7 +44,6 @@ from ..shared.report import add_json
 __all__ = ["configure", "run"]
 
 _STATES: Final = (*REASONS, "interrupted", "empty", "damaged", "newer", "misplaced")
-_UNITS: Final = {"m": 60, "h": 3600, "d": 86400, "w": 604800}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -62,8 +61,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "prune",
         help="remove journals of runs that are over",
         description="Remove journals: with them goes the authority to resume, and what the ledger tells of their runs. "
-        "Never one that is open. Both conditions, if given, must hold; damaged and misplaced ones, and those of a "
-        "newer version, go only by their --state. What is no journal stays.",
+        "Never one that is open. Both conditions, if given, must hold; those of suspended and interrupted runs, which "
+        "may go on, damaged and misplaced ones, and those of a newer version, go only by their --state. What is no "
+        "journal stays.",
     )
     prune.add_argument("--older-than", metavar="AGE", type=_age, help="unused for so long: 45m, 12h, 30d, 4w")
     prune.add_argument("--state", choices=_STATES, action="append", help="in this state; may be repeated")
@@ -105,10 +105,10 @@ def _sought(text: str) -> Sought:
 
 
 def _age(text: str) -> float:
-    found = re.fullmatch(r"(\d{1,6})([mhdw])", text)
-    if found is None:
-        raise argparse.ArgumentTypeError("an age is a number and m, h, d or w, as in 30d")
-    return int(found[1]) * _UNITS[found[2]]
+    try:
+        return age(text, "an age:")
+    except OptionsError as error:
+        raise argparse.ArgumentTypeError("an age is a number and m, h, d or w, as in 30d") from error
 
 
 def run(arguments: argparse.Namespace) -> int:

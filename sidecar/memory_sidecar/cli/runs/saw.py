@@ -9,7 +9,7 @@ from ...backend.opened import BackendError
 from ...exits import EX_CONFIG, EX_FOUND
 from ...run.saw import ANYWHERE, Where, saw
 from ..shared.failure import Failure, complain
-from ..shared.journals import all_journals, directories
+from ..shared.journals import directories, watched
 from ..shared.memory import opened
 from ..shared.places import places
 from ..shared.report import print_json
@@ -28,7 +28,7 @@ def run(arguments: argparse.Namespace) -> int:
             )
     sought = arguments.saw
     # Of every identity: a memory may be shared, and a poisoned note is not its author's matter alone.
-    answer = saw(all_journals(where), sought, _where(arguments))
+    answer = saw(watched(where), sought, _where(arguments))
     if arguments.json:
         print_json({"key": sought.key, "revision": sought.revision, "journal_dirs": where, **as_json(answer)})
     else:

@@ -6,14 +6,16 @@ from typing import Any
 
 from ...assemble import default_journal_dir
 from ...exits import EX_CONFIG
+from ...run.directory import identities, identity_directory, run_names
 from ...run.ledger import Journaled, journals
 from ...run.saw import LeftOut
 from ...system import files
 from .failure import Failure
 from .places import place, places
 from .remedy import command, quoted
+from .report import progress
 
-__all__ = ["all_journals", "cannot_read", "directories", "remedy", "told"]
+__all__ = ["all_journals", "cannot_read", "directories", "remedy", "told", "watched"]
 
 
 def directories(given: Mapping[str, Any]) -> list[str]:
@@ -49,6 +51,27 @@ def all_journals(where: Sequence[str], identity: str | None = None) -> Iterator[
             yield from journals(directory, identity)
         except OSError as error:
             raise cannot_read(directory, error) from error
+
+
+def watched(where: Sequence[str]) -> Iterator[Journaled]:
+    """As `all_journals`, with a progress bar where somebody watches.
+
+    Raises:
+        Failure: a directory cannot be read.
+    """
+    try:
+        total = sum(len(run_names(own)) for directory in where for own in _directories(directory))
+    except OSError as error:
+        raise cannot_read(where[0], error) from error
+    with progress("reading journals", total) as bar:
+        for one in all_journals(where):
+            yield one
+            bar.advance()
+
+
+def _directories(directory: str) -> Iterator[str]:
+    yield directory
+    yield from (identity_directory(directory, name) for name in identities(directory))
 
 
 def cannot_read(directory: str, error: OSError) -> Failure:
