@@ -14,14 +14,14 @@ from .backend.opened import BackendError, Opened, Running
 from .config import LAUNCHED, Config, ConfigError, load
 from .exits import StartError
 from .named_tuple import NamedTuple
-from .observe import log
+from .observe import gauges, log
 from .options import OptionsError, age
 from .places import default_journal_dir, keep_apart, make_journal_dir, neighbours
 from .remedy import RemedyError
 from .run.columns import is_run_id
 from .run.session import Setting
 from .store.authority import Store
-from .store.rules import is_key
+from .store.rules import MAX_ENTRIES, is_key
 from .system import allocator, files
 from .system.lockdown import Mode
 from .tools.catalog import Catalog
@@ -127,9 +127,11 @@ class Plan(NamedTuple):
             retention.begin(self.journal_dir, self.identity, self.keep_runs)
         info = setting.store.info()
         told = None if telemetry is None else telemetry.begin(*info)
+        gauges.see("notes.limit", MAX_ENTRIES)
         if self.identity is None:
             from .many import any_of, apart
 
+            gauges.leave_out_notes()
             journal, of, run = apart(self.journal_dir), any_of(setting, running.open_for), ""
         else:
             own = (self.journal_dir, self.identity)

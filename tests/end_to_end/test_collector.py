@@ -200,6 +200,8 @@ def test_a_collector_that_never_answers_delays_the_end_by_two_seconds(tmp_path: 
         began = time.monotonic()
         assert speaker.end() == 0
         assert time.monotonic() - began < 3
+    for signal in ("traces", "metrics"):
+        assert f"telemetry is lost: what waited at the end signal={signal}" in speaker.log
 
 
 def test_a_dead_collector_and_a_full_stderr_stall_no_call(tmp_path: Path) -> None:

@@ -14,9 +14,12 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
+from tests.support.sidecar import ROOT
 
 from memory_sidecar.backend.file import FileBackend
-from memory_sidecar.observe import log, otlp
+from memory_sidecar.backend.jetstream.api import StreamInfo
+from memory_sidecar.backend.jetstream.watched import Settings, see_room
+from memory_sidecar.observe import gauges, log, otlp
 from memory_sidecar.observe.telemetry import Telemetry
 from memory_sidecar.store.authority import Store
 from memory_sidecar.store.contract import Info
@@ -419,3 +422,54 @@ def test_a_setting_that_the_sdk_refuses_turns_telemetry_off(
     assert prepared.begin("file", "") is None
     assert said[-1]["event"] == "telemetry is off: it cannot be started"
     assert said[-1]["cause"].startswith("ValueError at ")
+
+
+# --- gauges -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def unseen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No number was seen yet."""
+    monkeypatch.setattr(gauges, "_seen", {})
+    monkeypatch.setattr(gauges, "_left_out", set())
+
+
+@pytest.mark.usefixtures("unseen")
+def test_notes_are_counted_from_the_first_listing_on(tmp_path: Path) -> None:
+    told, store, scope = Told(), Store(FileBackend(str(tmp_path))), Scope()
+
+    def notes() -> list[int]:
+        return [point.value for _, point in told.points("memory_sidecar.notes")]
+
+    told.call(store, "memory_write", scope, **NOTE)
+    assert notes() == []
+    told.call(store, "memory_list", scope)
+    assert notes() == [1]
+    told.call(store, "memory_write", scope, **NOTE | {"key": "second"})
+    assert notes() == [2]
+    told.call(store, "memory_delete", scope, key="second")
+    told.call(store, "memory_delete", scope, key="second")
+    assert notes() == [1]
+    gauges.leave_out_notes()
+    assert notes() == []
+
+
+@pytest.mark.usefixtures("unseen")
+@pytest.mark.parametrize("name", gauges.GAUGES)
+def test_each_gauge_is_told_once_it_was_seen_and_documented(name: str) -> None:
+    told = Told()
+    assert told.points(f"memory_sidecar.{name}") == []
+    gauges.see(name, 7)
+    assert [point.value for _, point in told.points(f"memory_sidecar.{name}")] == [7]
+    assert f"`{name}`" in (ROOT / "docs" / "telemetry.md").read_text()
+
+
+@pytest.mark.usefixtures("unseen")
+def test_a_bucket_is_watched_where_it_is_seen_anyway() -> None:
+    info = StreamInfo({"max_bytes": 1000}, "now", 1, 1, 1, frozenset(), stored_bytes=900)
+    see_room(info)
+    settings = Settings("b", lambda config: ["bad"] if "bad" in config else [])
+    settings.see({"bad": True})
+    assert gauges.seen() == {"bucket.size": 900, "bucket.limit": 1000, "bucket.refused": 1}
+    settings.see({})
+    assert gauges.seen()["bucket.refused"] == 0

@@ -300,11 +300,13 @@ def _close(senders: list[_Sender]) -> None:
         if sender.failing:
             sender.give_up()
             continue
-        threads.append(threading.Thread(target=sender.finish, daemon=True))
-        threads[-1].start()
+        threads.append((sender, threading.Thread(target=sender.finish, daemon=True)))
+        threads[-1][1].start()
     deadline = time.monotonic() + _PATIENCE
-    for thread in threads:
+    for sender, thread in threads:
         thread.join(max(0.0, deadline - time.monotonic()))
+        if thread.is_alive() and not sender.failing:  # else the log has it already
+            log.warning("telemetry is lost: what waited at the end", signal=sender.signal.name, to=sender.signal.shown)
 
 
 def _adopt_loggers() -> None:
@@ -314,6 +316,14 @@ def _adopt_loggers() -> None:
     """
     import logging
 
+    lost: list[None] = []
+
+    def lose() -> None:
+        """The SDK's queue overflows. One word at the first time: it says so at every span."""
+        if not lost:
+            lost.append(None)
+            log.warning("telemetry is lost: more spans come than are sent")
+
     class Handler(logging.Handler):
         """Passes on where something was said and, if it is a pattern that is not yet filled in, what.
 
@@ -322,6 +332,9 @@ def _adopt_loggers() -> None:
 
         def emit(self, record: logging.LogRecord) -> None:
             pattern = record.msg if record.args and isinstance(record.msg, str) else None
+            if record.levelno >= logging.WARNING and str(record.msg).startswith("Queue full"):
+                lose()
+                return
             log.debug("telemetry sdk", logger=record.name, at=f"{record.module}:{record.lineno}", says=pattern)
 
     for name in _OTHER_LOGGERS:

@@ -1,4 +1,4 @@
-"""What OpenTelemetry is told: a span for each request, one below it for each store operation, and three metrics.
+"""What OpenTelemetry is told: a span for each request, one below it for each store operation, and metrics.
 
 Names are those of OpenTelemetry's conventions for MCP, for GenAI tools and memories, and for databases; our own
 begin with `memory_sidecar.`. Nothing of a note is told: no content, no description, no key, no arguments, no error
@@ -11,12 +11,15 @@ collector is the affair of `otlp`, the only importer of this module that has not
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Final
 
 from opentelemetry.context import Context
-from opentelemetry.metrics import Meter
+from opentelemetry.metrics import CallbackOptions, Meter, Observation
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode, Tracer, set_span_in_context
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+from . import gauges
 
 __all__ = ["Operation", "Served", "Telemetry"]
 
@@ -39,6 +42,10 @@ _MEMORY_OPERATIONS: Final = {
 """A store's methods in the words of the GenAI conventions."""
 
 
+_CHANGES: Final = {"create": 1, "delete": -1}
+"""What one operation does to the number of notes."""
+
+
 class Telemetry:
     """The spans and metrics of one process. `close` sends what waits, within a few seconds."""
 
@@ -58,6 +65,16 @@ class Telemetry:
         self._refusals = meter.create_counter(
             "memory_sidecar.refusals", unit="{refusal}", description="Requests that were not served as asked, by code"
         )
+
+        for name, gauge in gauges.GAUGES.items():
+            meter.create_observable_gauge(
+                f"memory_sidecar.{name}", [partial(self._observe, name)], unit=gauge.unit, description=gauge.about
+            )
+
+    def _observe(self, name: str, _options: CallbackOptions) -> Iterator[Observation]:
+        value = gauges.seen().get(name)
+        if value is not None:
+            yield Observation(value, self._where)
 
     def receive(
         self, method: str, request_id: str | int, params: Mapping[str, Any], *, tool: str | None, waited: float
@@ -118,7 +135,7 @@ class Served:
     @contextmanager
     def operation(self, name: str) -> Iterator["Operation"]:
         """The span of a store's method `name`, for as long as the block runs."""
-        operation = Operation(self._telemetry.begin_operation(name, self._span))
+        operation = Operation(self._telemetry.begin_operation(name, self._span), name)
         try:
             yield operation
         finally:
@@ -161,11 +178,16 @@ class Served:
 class Operation:
     """A store's operation while it runs."""
 
-    def __init__(self, span: Span) -> None:
+    def __init__(self, span: Span, name: str) -> None:
         self._span = span
+        self._name = name
 
     def count(self, records: int) -> None:
         """How many memories it found or changed."""
+        if self._name == "list":
+            gauges.see("notes", records)
+        elif self._name in _CHANGES and "notes" in gauges.seen():
+            gauges.add("notes", _CHANGES[self._name] * records)
         self._span.set_attribute("gen_ai.memory.record.count", records)
 
     def refused(self, code: str) -> None:

@@ -7,7 +7,7 @@ first record. So an opening that is refused or cancelled leaves nothing behind, 
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from ..observe import log
+from ..observe import gauges, log
 from ..run.records import REASONS, Reason
 from ..run.session import RESUMES, HandedScope, Run, check_resumable
 from ..store.errors import StoreError
@@ -184,6 +184,7 @@ def run_meta(lane: Lane, run: Run) -> dict[str, Any]:
 def watch_saving(lane: Lane, run: Run) -> None:
     """Say when a run's authority stops being saved, why, and when that is over; not at every call between."""
     before, lane.unsaved = lane.unsaved, run.unsaved
+    gauges.add("runs.unsaved", (lane.unsaved is not None) - (before is not None))
     if lane.unsaved is not None and lane.unsaved != before:
         log.warning("authority is not saved", **lane.told(), reason=lane.unsaved)
     elif lane.unsaved is None and before is not None:

@@ -7,7 +7,7 @@ import re
 import time
 from typing import TYPE_CHECKING, Final
 
-from ...observe import log
+from ...observe import gauges, log
 
 if TYPE_CHECKING:
     from nats.aio.client import Client
@@ -33,6 +33,7 @@ class Events:
 
     def watch(self, client: "Client") -> None:
         """From now on the connection is made, and what happens to it is told."""
+        gauges.see("broker.reconnects", 0)
         self._client = client
 
     async def lost(self) -> None:
@@ -51,6 +52,7 @@ class Events:
             return
         away = None if self._lost_at is None else round(time.monotonic() - self._lost_at, 3)
         self._told.clear()
+        gauges.see("broker.reconnects", client.stats["reconnects"])
         server = client.connected_url
         log.warning(
             "the broker is back",

@@ -9,7 +9,7 @@ from typing import Final
 
 from .api import Api, Message, StreamInfo
 from .waiting import Patience, left, now
-from .watched import Settings
+from .watched import Settings, see_room
 
 __all__ = ["LAG_SECONDS", "REVISION", "Leader"]
 
@@ -47,6 +47,7 @@ class Leader:
         info = await self._patience.ask(ask, deadline)
         self.created, self.reached = info.created, info.last_sequence
         self._settings.see(info.config)
+        see_room(info)
         if change:
             self._settings.check()
         return info

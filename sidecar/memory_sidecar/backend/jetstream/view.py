@@ -22,6 +22,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 from ...named_tuple import NamedTuple
+from ...observe import gauges
 from ...store.rules import MAX_ENTRIES, is_key
 from .api import ATTEMPT_SECONDS, Api, Message, NoAnswerError, RefusedError, StreamInfo
 from .consumer import consumer
@@ -107,6 +108,7 @@ class View:
             RefusedError, NoAnswerError: the listing is not complete; asking again may help.
         """
         state = await self.current()
+        gauges.see("deletion_marks", len(state.subjects) - state.live)
         bare = {
             subject: known.sequence
             for subject, known in state.subjects.items()

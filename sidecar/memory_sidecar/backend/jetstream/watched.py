@@ -8,11 +8,12 @@ first look after they were mended lets changes through again.
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ...observe import log
+from ...observe import gauges, log
 from ...store.errors import UnavailableError
+from .api import StreamInfo
 from .settings import Problem
 
-__all__ = ["Settings"]
+__all__ = ["Settings", "see_room"]
 
 
 class Settings:
@@ -26,6 +27,7 @@ class Settings:
     def see(self, config: Mapping[str, Any]) -> None:
         """Judge the settings that a stream info told, and log where the answer is another one than before."""
         refused = self._judge(config)
+        gauges.see("bucket.refused", int(bool(refused)))
         if refused == self._refused:
             return
         self._refused = refused
@@ -50,3 +52,11 @@ class Settings:
         )
         error.remedy = "; ".join(map(str, self._refused))
         raise error
+
+
+def see_room(info: StreamInfo) -> None:
+    """Let a monitor know how full the bucket is."""
+    gauges.see("bucket.size", info.stored_bytes)
+    limit = int(info.config.get("max_bytes") or 0)
+    if limit > 0:
+        gauges.see("bucket.limit", limit)
