@@ -33,11 +33,11 @@ class MemoryConfig(NamedTuple):
     """Agents may list and read notes; the tools that change them do not exist."""
     no_index: bool = False
     """Do not list what is stored in the system text. The model calls `memory_list` when it wants the list."""
+    options: Mapping[str, Any] | None = None
+    """Options of the backend."""
     keep_runs: Annotated[str | None, {"pattern": whole(AGE)}] = None
     """How long the journals of runs that are over are kept, as in `30d`; for ever if omitted. Each start removes older
     ones, never of a run that is open, suspended or interrupted."""
-    options: Mapping[str, Any] | None = None
-    """Options of the backend."""
 
 
 class Config(NamedTuple):
@@ -103,7 +103,7 @@ def parse(text: bytes) -> Config:
         ours = {key: document[key] for key in ("identity", "nats_context") if key in document}
         config = decode_options(Config, ours, "")
         if memory.keep_runs is not None:
-            age(memory.keep_runs, "harness.memory.keep_runs")
+            age(memory.keep_runs, "harness.memory.keep_runs", "`keep_runs: 30d`")
     except OptionsError as error:
         raise ConfigError(error.problem, error.remedy) from error
     for name, value in (*ours.items(), ("harness.memory.backend", memory.backend)):

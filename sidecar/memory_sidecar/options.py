@@ -62,8 +62,8 @@ def decode_options(into: type[T], values: object, where: str) -> T:
     return decoded
 
 
-def age(text: str, where: str) -> float:
-    """The seconds in an age; `where` it was written, for the message.
+def age(text: str, where: str, example: str = "30d") -> float:
+    """The seconds in an age; `where` it was written, and how to write one there, for the message.
 
     Raises:
         OptionsError: it is none.
@@ -71,7 +71,7 @@ def age(text: str, where: str) -> float:
     import re
 
     if re.fullmatch(AGE, text) is None:
-        raise OptionsError(f"{where} {text!r:.40} is not an age", "write a number and m, h, d or w, as in 30d")
+        raise OptionsError(f"{where} {text!r:.40} is not an age", f"write a number and m, h, d or w, as in {example}")
     return float(text[:-1]) * _SECONDS[text[-1]]
 
 

@@ -201,7 +201,7 @@ def test_an_age_that_is_none_is_a_start_error(place: Place, tmp_path: Path) -> N
     config = tmp_path / "c.yaml"
     config.write_text("harness: {memory: {enabled: true, keep_runs: soon}}")
     for given in ({"keep_runs": "30"}, {"config": config}):
-        with pytest.raises(StartError, match="is not an age; write a number and m, h, d or w, as in 30d"):
+        with pytest.raises(StartError, match="is not an age; write a number and m, h, d or w, as in"):
             place.calls("r", ("memory_list", {}), **given)
 
 

@@ -1,6 +1,7 @@
 """The real process, locked down, and a collector on this machine: what arrives there, and what a dead one costs."""
 
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -201,7 +202,7 @@ def test_a_collector_that_never_answers_delays_the_end_by_two_seconds(tmp_path: 
         assert speaker.end() == 0
         assert time.monotonic() - began < 3
     for signal in ("traces", "metrics"):
-        assert f"telemetry is lost: what waited at the end signal={signal}" in speaker.log
+        assert re.search(f"telemetry is lost: what waited at the end .*signal={signal} ", speaker.log)
 
 
 def test_a_dead_collector_and_a_full_stderr_stall_no_call(tmp_path: Path) -> None:

@@ -56,6 +56,8 @@ class Description(NamedTuple):
 class Finding(NamedTuple):
     """What an operator should know although runs start there."""
 
+    code: str
+    """Stable, for monitors; `cli.review.check` lists all."""
     state: str
     """note; or wrong, where notes would be refused."""
     found: str

@@ -52,6 +52,8 @@ def _describe(options: FileOptions, place: Place) -> "Description":
 
 
 def _check(options: FileOptions, place: Place) -> "Looked":
+    import shlex
+
     from ...store.authority import Store
     from ...system import disk, exchange
     from ..description import Finding, Looked, counted, fact
@@ -73,17 +75,33 @@ def _check(options: FileOptions, place: Place) -> "Looked":
     shown = f"none: {why_not}; moving the directory would end the authority of its runs" if why_not else "kept in it"
     facts = [*counted(Store(FileBackend(directory))), fact("directory", "is there"), fact("store_id", shown)]
     findings = []
+    if open_to := _open_to_others(directory):
+        seen = f"other users may read or change notes in {directory}: {_some(open_to)}"
+        mend = "; ".join(f"chmod 600 {shlex.quote(os.path.join(directory, name))}" for name in open_to[:3])
+        findings.append(Finding("notes-open-to-others", "note", seen, mend + (" ..." if len(open_to) > 3 else "")))
     if others := _strays(directory):
         seen = f"not seen as notes in {directory}: {_some(others)}"
-        findings.append(Finding("note", seen, "notes are files KEY.md"))
+        findings.append(Finding("strays", "note", seen, "notes are files KEY.md"))
     if kept := exchange.displaced(directory):
         seen = f"saves that a killed sidecar had displaced are kept in {directory}: {_some(kept)}"
-        findings.append(Finding("note", seen, "compare each with the note that its name ends with, then remove it"))
+        findings.append(
+            Finding(
+                "displaced-saves", "note", seen, "compare each with the note that its name ends with, then remove it"
+            )
+        )
     return Looked(facts, findings=findings)
 
 
 def _some(found: list[str]) -> str:
     return ", ".join(found[:3]) + (", ..." if len(found) > 3 else "")
+
+
+def _open_to_others(directory: str) -> list[str]:
+    """Notes that others may change; or read, where the directory lets them in."""
+    entered = os.stat(directory).st_mode & 0o011
+    with files.open_directory(directory) as opened:
+        modes = {name: os.stat(name, dir_fd=opened, follow_symlinks=False).st_mode for name in names(opened)}
+    return sorted(name for name, mode in modes.items() if mode & (0o066 if entered else 0o022))
 
 
 def _strays(directory: str) -> list[str]:

@@ -16,7 +16,7 @@ from urllib.parse import unquote, urlsplit
 from ...remedy import RemedyError
 from ...system import files
 
-__all__ = ["ContextError", "NatsContext", "chosen", "load", "parse", "read_file"]
+__all__ = ["ContextError", "NatsContext", "chosen", "load", "parse", "path_of", "read_file"]
 
 MAX_FILE_BYTES: Final = 1024 * 1024
 
@@ -70,7 +70,6 @@ def load(name: str | None = None, environ: Mapping[str, str] = os.environ) -> Na
     Raises:
         ContextError: there is none, or it cannot be read or used.
     """
-    directory = _directory(environ)
     name = chosen(name, environ)
     if not name:
         raise ContextError(
@@ -81,7 +80,7 @@ def load(name: str | None = None, environ: Mapping[str, str] = os.environ) -> Na
     if _NAME.fullmatch(name) is None or ".." in name:
         raise ContextError(f"nats_context {name!r:.60} is not a legal name", "use one that `nats context ls` shows")
     try:
-        text = read_file(os.path.join(directory, "context", f"{name}.json"))
+        text = read_file(path_of(name, environ))
     except FileNotFoundError as error:
         raise ContextError(
             f'the NATS context "{name}" does not exist', f"make it with: nats context add {name} --server=URL"
@@ -91,6 +90,11 @@ def load(name: str | None = None, environ: Mapping[str, str] = os.environ) -> Na
             f'the NATS context "{name}" cannot be read: {error.strerror}', "check the permissions of its file"
         ) from error
     return parse(text, name, environ)
+
+
+def path_of(name: str, environ: Mapping[str, str] = os.environ) -> str:
+    """The file of the context `name`."""
+    return os.path.join(_directory(environ), "context", f"{name}.json")
 
 
 def chosen(name: str | None, environ: Mapping[str, str] = os.environ) -> str | None:

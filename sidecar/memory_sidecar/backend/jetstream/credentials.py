@@ -14,7 +14,7 @@ from .context import ContextError, NatsContext, read_file
 if TYPE_CHECKING:
     import ssl
 
-__all__ = ["options_of"]
+__all__ = ["jwt_of", "options_of"]
 
 _SEED: Final = re.compile(rb"(?<![A-Z2-7])SU[A-Z2-7]{56}(?![A-Z2-7])")
 _JWT: Final = re.compile(rb"-----BEGIN NATS USER JWT-----\s+(\S+)\s+-+END NATS USER JWT-+")
@@ -49,6 +49,16 @@ def options_of(context: NatsContext) -> dict[str, Any]:
     if context.ca or context.cert:
         options["tls"] = _tls(context)
     return options
+
+
+def jwt_of(context: NatsContext) -> str:
+    """The user JWT in the context's credentials file; "" if it has none.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    found = _JWT.search(read_file(context.creds)) if context.creds else None
+    return found[1].decode("ascii", "replace") if found else ""
 
 
 class _Kept:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...named_tuple import NamedTuple
+from ..description import Finding
 from ..opened import BackendError
 from . import connect as nats_connect
 from . import context as nats_context
@@ -22,9 +23,7 @@ class Inspected(NamedTuple):
     """By names that programs rely on. What is wrong with the bucket is in it too, as sentences."""
     refused: list[Problem]
     """Why a run would be refused there."""
-    wrong: list[Problem]
-    """Why notes would be refused there."""
-    notes: list[Problem]
+    findings: list[Finding]
     """What an operator should know although runs start there."""
 
 
@@ -74,4 +73,10 @@ async def inspect_jetstream(options: JetStreamOptions, *, identity: str, context
         # A key with a dot may be this prefix's own, or the key of an agent whose prefix nests under it.
         "prefixes_that_may_nest": sorted({key.split(".")[0] for key in ours if "." in key}),
     }
-    return Inspected(state, found, full, [*soon, *absent, *lost])
+    kinds = (
+        ("bucket-full", "wrong", full),
+        ("bucket-nearly-full", "note", soon),
+        ("replica-absent", "note", absent),
+        ("bucket-may-lose", "note", lost),
+    )
+    return Inspected(state, found, [Finding(code, how, *one) for code, how, several in kinds for one in several])

@@ -103,16 +103,14 @@ def _describe(options: JetStreamOptions, place: Place) -> "Description":
 def _check(options: JetStreamOptions, place: Place) -> "Looked":
     import asyncio
 
-    from ..description import Finding, Looked, fact
+    from ..description import Looked, fact
     from .inspection import inspect_jetstream
+    from .kept_secrets import looked_at
 
     looking = inspect_jetstream(options, identity=place.identity or "", context=place.context)
-    state, refused, wrong, notes = asyncio.run(looking)
+    state, refused, found = asyncio.run(looking)
     facts = [fact(name, value, "none seen" if value == [] else None) for name, value in state.items()]
-    findings = [
-        *(Finding("wrong", *problem) for problem in wrong),
-        *(Finding("note", *problem) for problem in notes),
-    ]
+    findings = [*found, *looked_at(place.context)]
     return Looked(
         facts, [str(problem) for problem in refused], findings, state["keys_here"], f"nats kv compact {options.bucket}"
     )

@@ -23,6 +23,7 @@ def litter(check: str, directory: str) -> Checks:
         found = staging.stale(directory)
         if found:
             yield Check(
+                "temporary-files",
                 check,
                 "note",
                 f"{len(found)} temporary files of writers that died are in {directory}, and could not be removed",
@@ -41,35 +42,47 @@ def check_directory(check: str, directory: str, option: str, read_only: bool = F
         existing = os.path.dirname(existing)
     change = f"make it a directory that this user can read and write, or set {option}"
     if not os.path.isdir(existing):
-        yield Check(check, "wrong", f"cannot use {directory}: {existing} is not a directory", change)
+        yield Check(
+            "directory-unusable", check, "wrong", f"cannot use {directory}: {existing} is not a directory", change
+        )
         return
     if read_only and existing == directory:
         if os.access(directory, os.R_OK | os.X_OK):
-            yield Check(check, "ok", f"{directory}, to be read only")
+            yield Check("directory", check, "ok", f"{directory}, to be read only")
         else:
-            yield Check(check, "wrong", f"cannot use {directory}: it is not readable by this user", change)
+            yield Check(
+                "directory-unusable", check, "wrong", f"cannot use {directory}: it is not readable by this user", change
+            )
         return
     space = os.statvfs(existing)
     if space.f_flag & os.ST_RDONLY:
-        yield Check(
-            check, "wrong", f"cannot use {directory}: its disk is read-only", f"mount it writable, or set {option}"
-        )
+        mount = f"mount it writable, or set {option}"
+        yield Check("disk-read-only", check, "wrong", f"cannot use {directory}: its disk is read-only", mount)
         return
     if not _may_write(existing):
         if os.stat(existing).st_uid == os.geteuid() and not os.access(existing, os.R_OK | os.W_OK | os.X_OK):
             change = f"chmod u+rwx {quoted(existing)}"
-        yield Check(check, "wrong", f"cannot use {directory}: {existing} is not writable by this user", change)
+        yield Check(
+            "directory-unusable",
+            check,
+            "wrong",
+            f"cannot use {directory}: {existing} is not writable by this user",
+            change,
+        )
         return
     yield from _disk(check, directory, existing, vouch)
     if existing != directory:
-        yield Check(check, "ok", f"{directory} will be made at the first start")
+        yield Check("directory-missing", check, "ok", f"{directory} will be made at the first start")
     else:
-        yield _privacy(check, directory)
+        yield _privacy(check, directory, option)
     free, inodes = space.f_bavail * space.f_frsize, space.f_favail
     # Some file systems count no inodes.
     if free < _LITTLE or (space.f_files and inodes < _FEW):
-        state = "wrong" if not free or (space.f_files and not inodes) else "note"
-        yield Check(check, state, f"only {free // 1024} KiB are free on its disk", "free space, or use another disk")
+        full = not free or (space.f_files and not inodes)
+        code, state = ("disk-full", "wrong") if full else ("disk-nearly-full", "note")
+        yield Check(
+            code, check, state, f"only {free // 1024} KiB are free on its disk", "free space, or use another disk"
+        )
 
 
 def _disk(check: str, directory: str, existing: str, vouch: str) -> Checks:
@@ -77,9 +90,15 @@ def _disk(check: str, directory: str, existing: str, vouch: str) -> Checks:
         found = disk.inspect(existing)
         refused = disk.refusal(directory, found, vouch=vouch)
         if refused is not None:
-            yield wrong(check, refused)
+            yield wrong("disk-unfit", check, refused)
         if not found.flushes:
-            yield Check(check, "note", f"{directory}: {disk.CANNOT_FLUSH}", "use a directory on a local disk")
+            yield Check(
+                "disk-cannot-flush",
+                check,
+                "note",
+                f"{directory}: {disk.CANNOT_FLUSH}",
+                "use a directory on a local disk",
+            )
 
 
 def _may_write(directory: str) -> bool:
@@ -90,21 +109,28 @@ def _may_write(directory: str) -> bool:
     return False
 
 
-def _privacy(check: str, directory: str) -> Check:
+def _privacy(check: str, directory: str, option: str) -> Check:
     status = os.stat(directory)
     mode = stat.S_IMODE(status.st_mode)
+    mend = f"chmod 700 {quoted(directory)}"
+    if directory == os.path.dirname(directory) or mode & stat.S_ISVTX:
+        # One that all programs share: nobody can want it to be closed to the others.
+        mend = f"use a directory of its own: set {option}"
+    if mode & 0o002:
+        what = f"any user may put files into {directory} (mode {mode:04o})"
+        return Check("directory-writable-by-others", check, "wrong", what, mend)
     if status.st_uid != os.geteuid():
         return Check(
+            "directory-open-to-others",
             check,
             "note",
             f"{directory} belongs to another user",
             f"chown -R {quoted(_user())} {quoted(directory)}, if it should not",
         )
     if mode & 0o077:
-        return Check(
-            check, "note", f"{directory} is open to other users (mode {mode:04o})", f"chmod 700 {quoted(directory)}"
-        )
-    return Check(check, "ok", directory)
+        what = f"{directory} is open to other users (mode {mode:04o})"
+        return Check("directory-open-to-others", check, "note", what, mend)
+    return Check("directory", check, "ok", directory)
 
 
 def _user() -> str:

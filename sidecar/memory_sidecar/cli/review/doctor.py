@@ -1,9 +1,11 @@
 """Find what keeps a memory from working, and say what mends it. Changes nothing.
 
 Give it the options that the harness gives to serve. Each line is one check: ok, note (works, but know this) or wrong,
-then what was found, then the command or change that mends it.
+then what was found, then the command or change that mends it. --json gives each a stable code; docs/operating.md lists
+them. Several --config are looked at one after the other.
 
-Exit statuses: 0 nothing is wrong; 1 something is; 64 wrong usage.
+Exit statuses: 0 nothing is wrong (with --strict: and there is no note, but that no ticket is at hand); 1 something
+is; 64 wrong usage.
 """
 
 import argparse
@@ -12,7 +14,7 @@ import stat
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Final
+from typing import Final, NamedTuple
 
 from ...assemble import Arguments, default_journal_dir, settle
 from ...backend.choose import check, describe, open_backend, row_of
@@ -43,39 +45,77 @@ _NEARLY_FULL: Final = MAX_ENTRIES * 9 // 10
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    add_options(parser, PLACES)
+    add_options(parser, {name: row for name, row in PLACES.items() if name != "config"})
+    placeholder, text = PLACES["config"]
+    parser.add_argument("--config", metavar=placeholder, action="append", help=f"{text}; may be repeated")
     parser.add_argument("--run", dest="run_id", metavar="ID", help="also check whether this run can be opened")
+    parser.add_argument("--strict", action="store_true", help="exit with 1 for notes too, for a monitor")
     add_json(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    checks = list(_all(vars(arguments), arguments.run_id))
-    wrong = [check for check in checks if check.state == "wrong"]
+    several = arguments.config or [None]
+    reports = [
+        _Report(one, list(_all(vars(arguments) | {"config": one}, arguments.run_id)), arguments.strict)
+        for one in several
+    ]
     if arguments.json:
-        print_json({"ok": not wrong, "checks": [check._asdict() for check in checks]})
-    elif on_terminal():
+        told = [
+            {"config": one.config, "ok": one.ok, "checks": [row._asdict() for row in one.checks]} for one in reports
+        ]
+        print_json(told[0] if len(told) == 1 else {"ok": all(one.ok for one in reports), "configurations": told})
+    else:
+        for number, one in enumerate(reports):
+            if len(reports) > 1:
+                print(f"{'' if number == 0 else chr(10)}{visible(one.config or '', lines=False)}")
+            _print(one.checks)
+    return 0 if all(one.ok for one in reports) else EX_FOUND
+
+
+class _Report(NamedTuple):
+    """What is found of one configuration."""
+
+    config: str | None
+    checks: list[Check]
+    strict: bool
+
+    @property
+    def ok(self) -> bool:
+        # That no harness is at hand is so wherever a monitor runs.
+        return not any(
+            one.state == "wrong" or (self.strict and one.state == "note" and one.code != "ticket-none")
+            for one in self.checks
+        )
+
+
+def _print(checks: list[Check]) -> None:
+    if on_terminal():
         rows: list[tuple[str, str, str]] = []
         for one in checks:
             rows.append((one.check, one.state, one.found))
             rows += [("", "", f"-> {one.mend}")] if one.mend else []
         print_table(("CHECK", "", "FOUND"), rows, styled=1)
-    else:
-        for one in checks:
-            print(f"{one.state:<6} {one.check:<12} {visible(one.found, lines=False)}")
-            if one.mend:
-                print(f"{'':<20}-> {visible(one.mend, lines=False)}")
-    return EX_FOUND if wrong else 0
+        return
+    for one in checks:
+        print(f"{one.state:<6} {one.check:<12} {visible(one.found, lines=False)}")
+        if one.mend:
+            print(f"{'':<20}-> {visible(one.mend, lines=False)}")
 
 
 def _all(options: Mapping[str, str | None], run_id: str | None) -> Checks:
-    yield Check("program", "ok", f"memory-sidecar {__version__} on Python {sys.version.split()[0]} at {sys.executable}")
+    yield Check(
+        "program",
+        "program",
+        "ok",
+        f"memory-sidecar {__version__} on Python {sys.version.split()[0]} at {sys.executable}",
+    )
     yield from _launching(options)
     try:
         given = places(options)
         config, identity = settle(given)
         row = row_of(config)
     except RemedyError as error:
-        yield wrong("config", error)
+        yield wrong("config-unusable", "config", error)
         return
     yield _config(given, config, row.name)
     yield _lockdown(connect=row.connects)
@@ -90,6 +130,7 @@ def _launching(options: Mapping[str, str | None]) -> Checks:
     path = os.environ.get(TICKET_VARIABLE)
     if not path:
         yield Check(
+            "ticket-none",
             "launch",
             "note",
             f"no launch ticket in {TICKET_VARIABLE}, and serve needs one, with pipes for stdin and stdout: "
@@ -101,32 +142,40 @@ def _launching(options: Mapping[str, str | None]) -> Checks:
     try:
         status = os.lstat(path)
     except OSError as error:
-        yield Check("launch", "wrong", f"the launch ticket {path} cannot be used: {error.strerror}", again)
+        yield Check(
+            "ticket-unusable", "launch", "wrong", f"the launch ticket {path} cannot be used: {error.strerror}", again
+        )
         return
     private = (
         stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid() and not stat.S_IMODE(status.st_mode) & 0o177
     )
     if private:
-        yield Check("launch", "ok", f"the launch ticket {path} is there, and private")
+        yield Check("ticket", "launch", "ok", f"the launch ticket {path} is there, and private")
     else:
-        yield Check("launch", "wrong", f"the launch ticket {path} is not a private file of this user", again)
+        yield Check(
+            "ticket-unusable", "launch", "wrong", f"the launch ticket {path} is not a private file of this user", again
+        )
 
 
 def _lockdown(connect: bool) -> Check:
     held = available(connect=connect)
-    return Check("lockdown", "note" if held.reason else "ok", f"serve gives up its rights; holding: {held.describe()}")
+    code, state = ("lockdown-partial", "note") if held.reason else ("lockdown", "ok")
+    return Check(code, "lockdown", state, f"serve gives up its rights; holding: {held.describe()}")
 
 
 def _config(given: Arguments, config: Config, backend: str) -> Check:
     named = f"{given.config}: backend {backend}" if given.config else f"no --config: memory is on, backend {backend}"
     if not config.memory.enabled:
-        return Check("config", "wrong", f"{named}, but memory is not enabled", "set harness.memory.enabled: true")
-    return Check("config", "ok", named + (", read only" if config.memory.read_only else ""))
+        return Check(
+            "memory-off", "config", "wrong", f"{named}, but memory is not enabled", "set harness.memory.enabled: true"
+        )
+    return Check("config", "config", "ok", named + (", read only" if config.memory.read_only else ""))
 
 
 def _identity(identity: str | None) -> Check:
     if identity is None:
         return Check(
+            "identity-none",
             "identity",
             "note",
             "none is set: memories go under the base name of the harness's script or program, where that is certain",
@@ -134,12 +183,13 @@ def _identity(identity: str | None) -> Check:
         )
     if not is_key(identity):
         return Check(
+            "identity-illegal",
             "identity",
             "note",
             f"{identity!r} cannot name a directory or a prefix",
             "set identity to letters, digits and . _ = -",
         )
-    return Check("identity", "ok", identity)
+    return Check("identity", "identity", "ok", identity)
 
 
 # --- the store -------------------------------------------------------------------------------------------------
@@ -152,7 +202,7 @@ def _store(given: Arguments, config: Config, identity: str | None, row: Row) -> 
             yield from check_directory("store", files.absolute(directory.parent), "--store-dir")
             return
     except RemedyError as error:
-        yield wrong("store", error)
+        yield wrong("store-unusable", "store", error)
         return
     if directory is not None and directory.path is not None:
         path, read_only = directory.path, config.memory.read_only
@@ -163,7 +213,7 @@ def _store(given: Arguments, config: Config, identity: str | None, row: Row) -> 
     try:
         running = open_backend(config, identity or "", given.store_dir, read_only=True, make=False, locked=True)
     except BackendError as error:
-        yield wrong(row.label, error)
+        yield wrong("store-unusable", row.label, error)
         return
     counted = Counted()
     yield from _notes(running, row.label, directory, given._asdict(), counted)
@@ -185,10 +235,11 @@ _MANY_MARKS: Final = MAX_ENTRIES
 def _looked(name: str, looked: Looked, notes: int | None) -> Checks:
     """What the state of the place says about notes to come."""
     for one in looked.findings:
-        yield Check(name, *one)
+        yield Check(one.code, name, one.state, one.found, one.mend)
     marks = 0 if notes is None or looked.names is None else looked.names - notes
     if marks >= _MANY_MARKS:
         yield Check(
+            "deletion-marks",
             name,
             "note",
             f"{marks} marks of deletions are kept, which makes creates and listings slow",
@@ -223,12 +274,13 @@ def _notes(
                 "see the other lines, and the log of the harness",
             )
         )
-        yield Check(name, "wrong", found, mend)
+        yield Check("store-failed", name, "wrong", found, mend)
         return
     finally:
         running.close()
     where = running.opened.store.info().location
     yield Check(
+        "memory-nearly-full" if len(items) >= _NEARLY_FULL else "notes",
         name,
         "note" if len(items) >= _NEARLY_FULL else "ok",
         f"{len(items)} of {MAX_ENTRIES} notes" + (f" in {where}" if where else ""),
@@ -237,7 +289,7 @@ def _notes(
         else "",
     )
     for found, mend in unreadable:
-        yield Check(name, "wrong", found, mend)
+        yield Check("note-unreadable", name, "wrong", found, mend)
 
 
 def _apart(given: Arguments, config: Config, identity: str | None) -> Checks:
@@ -249,6 +301,7 @@ def _apart(given: Arguments, config: Config, identity: str | None) -> Checks:
         journals = given.journal_dir or default_journal_dir(given.store_dir)
         if os.path.realpath(where.path) == os.path.realpath(journals):
             yield Check(
+                "shared-directory",
                 "journal",
                 "wrong",
                 f"notes and journals are in one directory, {where.path}",

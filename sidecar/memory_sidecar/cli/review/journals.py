@@ -24,7 +24,7 @@ def check_journals(given: Arguments, run_id: str | None, identity: str | None) -
     try:
         directory = files.absolute(given.journal_dir or default_journal_dir(given.store_dir))
     except RemedyError as error:
-        yield wrong("journal", error)
+        yield wrong("journal-unusable", "journal", error)
         return
     yield from check_directory("journal", directory, "--journal-dir")
     if os.path.lexists(directory) and not (os.path.isdir(directory) and os.access(directory, os.R_OK | os.X_OK)):
@@ -39,17 +39,20 @@ def check_journals(given: Arguments, run_id: str | None, identity: str | None) -
                 states[one.run] = one.state
             if one.problem:
                 mend = remedy(one, given._asdict())
-                yield Check("journal", "wrong", f"the journal of run {one.run} {one.problem}", mend)
+                yield Check(
+                    f"journal-{one.state}", "journal", "wrong", f"the journal of run {one.run} {one.problem}", mend
+                )
             elif one.older:
                 older.add(one.identity)
                 yield from _in_the_way(directory, one)
     except Failure as error:
-        yield wrong("journal", error)
+        yield wrong("journal-unusable", "journal", error)
         return
     shown = ", ".join(f"{count} {state}" for state, count in sorted(counts.items()))
-    yield Check("journal", "ok", f"runs: {shown or 'none yet'}")
+    yield Check("journals", "journal", "ok", f"runs: {shown or 'none yet'}")
     if older:
         yield Check(
+            "older-journals",
             "journal",
             "note",
             f"an older version left journals of {', '.join(sorted(older))} in {directory} itself",
@@ -63,6 +66,7 @@ def _in_the_way(directory: str, one: Journaled) -> Checks:
     """That a journal which an older version left cannot be taken over: its run has another one by now."""
     if not is_key(one.identity):
         yield Check(
+            "older-journal-stuck",
             "journal",
             "wrong",
             f"the journal {one.path} is of {one.identity!r}, which cannot be an identity any more",
@@ -72,6 +76,7 @@ def _in_the_way(directory: str, one: Journaled) -> Checks:
     newer = os.path.join(identity_directory(directory, one.identity), os.path.basename(one.path))
     if os.path.lexists(newer):
         yield Check(
+            "older-journal-stuck",
             "journal",
             "wrong",
             f"run {one.run} of {one.identity} has two journals, {one.path} and {newer}",
@@ -94,6 +99,7 @@ _CANNOT_OPEN: Final[dict[str, tuple[str, str]]] = {
 def _run(run_id: str, states: Mapping[str, str]) -> Check:
     if not is_run_id(run_id):
         return Check(
+            "run-unusable",
             "run",
             "wrong",
             f"{run_id!r} is no run id",
@@ -102,5 +108,5 @@ def _run(run_id: str, states: Mapping[str, str]) -> Check:
     state = states.get(run_id, "new")
     if state in _CANNOT_OPEN:
         found, mend = _CANNOT_OPEN[state]
-        return Check("run", "wrong", f"run {run_id} {found}", mend)
-    return Check("run", "ok", f"run {run_id} can be opened; it is {state}")
+        return Check("run-unusable", "run", "wrong", f"run {run_id} {found}", mend)
+    return Check("run", "run", "ok", f"run {run_id} can be opened; it is {state}")

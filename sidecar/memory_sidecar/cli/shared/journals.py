@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from ...assemble import default_journal_dir
@@ -99,7 +100,15 @@ def remedy(one: Journaled | LeftOut, given: Mapping[str, Any]) -> str:
         "foreign": away,
         "newer": "read it with that version",
         "damaged": f"restore it from a copy, or remove it: {prune}",
-        "unreadable": f"let this user read it: chmod u+r {quoted(one.path)}",
+        "unreadable": _readable(one.path),
         "empty": f"restore it if there was more in it, or remove it: {prune}",
         "misplaced": f"move {quoted(one.path)} to where it belongs; or, if it is a copy, remove it: {prune}",
     }.get(one.state, "")
+
+
+def _readable(path: str) -> str:
+    """What lets this user read the file, if its owner can say so."""
+    with suppress(OSError):
+        if os.lstat(path).st_uid != os.geteuid():
+            return f"let this user read it; it belongs to another: as that one, or root, chmod o+r {quoted(path)}"
+    return f"let this user read it: chmod u+r {quoted(path)}"

@@ -1,0 +1,280 @@
+"""`doctor` for a monitor: stable codes, `--strict`, several configurations in one call."""
+
+import json
+import os
+import re
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.run.test_retention import made
+from tests.support.sidecar import ROOT
+
+from memory_sidecar.assemble import Arguments
+from memory_sidecar.backend.description import Looked
+from memory_sidecar.backend.file import FileBackend
+from memory_sidecar.backend.jetstream import inspection, kept_secrets
+from memory_sidecar.backend.jetstream.options import JetStreamOptions
+from memory_sidecar.backend.jetstream.row import ROW as JETSTREAM
+from memory_sidecar.backend.opened import Opened, Running
+from memory_sidecar.backend.row import Place as RowPlace
+from memory_sidecar.cli.review import directories, doctor, journals
+from memory_sidecar.cli.review.check import CODES
+from memory_sidecar.cli.shared.failure import Failure
+from memory_sidecar.run import records
+from memory_sidecar.run.ledger import Journaled
+from memory_sidecar.store.authority import Store
+from memory_sidecar.system import disk, staging
+from memory_sidecar.system.exchange import ASIDE_PREFIX
+
+from .conftest import Cli, Place
+
+
+def codes(cli: Cli, place: Place, *more: str | Path) -> dict[str, str]:
+    """The state of each code that is told."""
+    told = json.loads(cli("doctor", "--json", *place.options, *more).out)
+    assert {*(one["code"] for one in told["checks"])} <= CODES.keys()
+    return {one["code"]: one["state"] for one in told["checks"]}
+
+
+def test_the_document_lists_each_code_and_what_it_tells() -> None:
+    text = (ROOT / "docs" / "operating.md").read_text().partition("| code | tells |")[2].partition("\n## ")[0]
+    assert dict(re.findall(r"(?m)^\| `([a-z-]+)` \| (.*) \|$", text)) == CODES
+
+
+def test_each_code_is_told_in_a_test() -> None:
+    tested = "".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
+    assert [code for code in CODES if f'"{code}"' not in tested] == []
+
+
+def test_a_memory_without_fault(cli: Cli, place: Place) -> None:
+    place.write("a")
+    assert codes(cli, place) == {
+        "program": "ok",
+        "ticket-none": "note",
+        "config": "ok",
+        **({"lockdown": "ok"} if "lockdown" in codes(cli, place) else {"lockdown-partial": "note"}),
+        "identity": "ok",
+        "directory": "ok",
+        "notes": "ok",
+        "journals": "ok",
+    }
+
+
+def journal(text: bytes, name: str = "r") -> Callable[[Place], object]:
+    return lambda place: (place.runs / f"{name}.jsonl").write_bytes(text)
+
+
+def planted(path: str, text: str = "x", mode: int = 0o600) -> Callable[[Place], object]:
+    def plant(place: Place) -> None:
+        (place.path / path).write_text(text)
+        (place.path / path).chmod(mode)
+
+    return plant
+
+
+SPOILT: dict[str, tuple[Callable[[Place], object], str]] = {
+    "directory-open-to-others": (lambda place: place.notes.chmod(0o755), "note"),
+    "directory-writable-by-others": (lambda place: place.journals.chmod(0o777), "wrong"),
+    "notes-open-to-others": (lambda place: (place.notes / "a.md").chmod(0o666), "note"),
+    "strays": (planted("memory/bot/list.txt"), "note"),
+    "displaced-saves": (planted(f"memory/bot/{ASIDE_PREFIX}0123456789abcdef.a.md"), "note"),
+    "note-unreadable": (lambda place: (place.notes / "b.md").write_bytes(b"\xff"), "wrong"),
+    "journal-damaged": (journal(b'{"seq":1,"type":"meta"}\n'), "wrong"),
+    "journal-foreign": (journal(b"a list\n"), "wrong"),
+    "journal-empty": (journal(b""), "wrong"),
+    "journal-blocked": (lambda place: (place.runs / "r.jsonl").mkdir(), "wrong"),
+    "journal-misplaced": (lambda place: made(place.runs, "r", 1, "completed", identity="other"), "wrong"),
+    "older-journals": (lambda place: made(place.journals, "old", 1, "completed", identity="bot"), "note"),
+    "older-journal-stuck": (lambda place: made(place.journals, "old", 1, "completed", identity="a/b"), "wrong"),
+}
+
+
+@pytest.mark.parametrize("code", SPOILT)
+def test_what_is_wrong_has_its_code(cli: Cli, place: Place, code: str) -> None:
+    place.write("a")
+    spoilt, state = SPOILT[code]
+    spoilt(place)
+    assert codes(cli, place).get(code) == state
+
+
+def test_of_the_configuration(cli: Cli, place: Place, tmp_path: Path) -> None:
+    config = tmp_path / "c.yaml"
+
+    def told(text: str, *more: str) -> dict[str, str]:
+        config.write_text(text)
+        checks = json.loads(cli("doctor", "--json", "--config", config, "--store-dir", place.path, *more).out)["checks"]
+        return {one["code"]: one["state"] for one in checks}
+
+    assert told("harness: {memory: {enbled: true}}")["config-unusable"] == "wrong"
+    assert told("harness: {memory: {}}")["memory-off"] == "wrong"
+    assert told("harness: {memory: {enabled: true}}")["identity-none"] == "note"
+    found = told("{identity: a/b, harness: {memory: {enabled: true}}}")
+    assert (found["identity-illegal"], found["store-unusable"]) == ("note", "wrong")
+    on = "{identity: bot, harness: {memory: {enabled: true, options: {directory: %s}}}}"
+    assert told(on % "never/made")["directory-missing"] == "ok"
+    (tmp_path / "file").touch()
+    assert told(on % (tmp_path / "file"))["directory-unusable"] == "wrong"
+    together = told(on % (place.path / "x"), "--journal-dir", str(place.path / "x"))
+    assert together["shared-directory"] == "wrong"
+    assert told(on % "x", "--journal-dir", "~nobody-there/x")["config-unusable"] == "wrong"
+    assert told(on % "x", "--run", "a b")["run-unusable"] == "wrong"
+    assert told(on % "x", "--run", "new")["run"] == "ok"
+
+
+def test_of_the_ticket(cli: Cli, place: Place, tmp_path: Path) -> None:
+    ticket = tmp_path / "ticket"
+    ticket.touch(mode=0o600)
+
+    def told() -> list[str]:
+        done = cli("doctor", "--json", *place.options, env={"MEMORY_SIDECAR_TICKET": str(ticket)})
+        return [one["code"] for one in json.loads(done.out)["checks"] if one["check"] == "launch"]
+
+    assert told() == ["ticket"]
+    ticket.chmod(0o644)
+    assert told() == ["ticket-unusable"]
+
+
+def test_a_directory_that_all_programs_share_is_never_to_be_closed(tmp_path: Path) -> None:
+    tmp_path.chmod(0o1777)
+    for directory in ("/", str(tmp_path)):
+        one = directories._privacy("store", directory, "--store-dir")
+        assert "chmod" not in one.mend
+        assert one.state == "ok" or one.mend == "use a directory of its own: set --store-dir"
+
+
+def test_of_disks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    status = os.statvfs(tmp_path)
+
+    def told(**changed: Any) -> set[str]:
+        fields = {name: getattr(status, name) for name in dir(status) if name.startswith("f_")} | changed
+        monkeypatch.setattr(os, "statvfs", lambda _: type("Status", (), fields))
+        return {one.code for one in directories.check_directory("store", str(tmp_path), "--store-dir")}
+
+    assert "disk-read-only" in told(f_flag=os.ST_RDONLY)
+    assert "disk-nearly-full" in told(f_bavail=1)
+    assert "disk-full" in told(f_bavail=0)
+    found = disk.inspect(str(tmp_path))
+    monkeypatch.setattr(disk, "inspect", lambda _: found._replace(flushes=False, no_locks="there are none"))
+    assert {"disk-cannot-flush", "disk-unfit"} <= told()
+
+
+def test_of_a_bucket() -> None:
+    told = doctor._looked("broker", Looked([], names=5000, compact="nats kv compact b"), 10)
+    assert [(one.code, one.state) for one in told] == [("deletion-marks", "note")]
+
+
+def jwt(expires: float | None) -> str:
+    import base64
+
+    claims = {"name": "bot"} | ({} if expires is None else {"exp": int(time.time() + expires)})
+    return ".".join(
+        base64.urlsafe_b64encode(part).decode().rstrip("=") for part in (b"{}", json.dumps(claims).encode(), b"s")
+    )
+
+
+@pytest.mark.parametrize(
+    ("expires", "code"),
+    [(None, None), (15 * 86400, None), (86400, ("jwt-expires", "note")), (-60, ("jwt-expired", "wrong"))],
+)
+@pytest.mark.parametrize("kept_in", ["context", "file"])
+def test_of_credentials(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, expires: float | None, code: tuple[str, str] | None, kept_in: str
+) -> None:
+    contexts = tmp_path / "nats" / "context"
+    contexts.mkdir(parents=True)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    creds, context = tmp_path / "bot.creds", contexts / "local.json"
+    token = jwt(expires)
+    creds.write_text(f"-----BEGIN NATS USER JWT-----\n{token}\n------END NATS USER JWT------\n")
+    context.write_text(
+        json.dumps({"creds": str(creds)} if kept_in == "file" else {"user_jwt": token, "user_seed": "SU"})
+    )
+    kept = creds if kept_in == "file" else context
+    for mode, told in ((0o600, False), (0o640, True), (0o604, True)):
+        kept.chmod(mode)
+        found = [(one.code, one.state) for one in kept_secrets.looked_at("local")]
+        assert found == [("credentials-open-to-others", "note")] * told + ([code] if code else [])
+        assert not any(token in one.found + one.mend for one in kept_secrets.looked_at("local"))
+
+
+def test_strict_counts_notes_and_several_configurations_are_told_apart(cli: Cli, place: Place, tmp_path: Path) -> None:
+    place.write("a")
+    good, noted, bad = (tmp_path / f"{name}.yaml" for name in ("good", "noted", "bad"))
+    good.write_text(f"{{identity: bot, harness: {{memory: {{enabled: true, options: {{directory: {place.notes}}}}}}}}}")
+    noted.write_text(good.read_text().replace("identity: bot, ", ""))
+    bad.write_text("harness: [")
+    options = ("--store-dir", place.path)
+
+    def status(*words: str | Path) -> int:
+        return cli("doctor", *options, *words).status
+
+    partly = "lockdown-partial" in codes(cli, place)
+    assert status("--config", good, "--strict") == int(partly)
+    assert (status("--config", noted), status("--config", noted, "--strict")) == (0, 1)
+    assert status("--config", good, "--config", bad) == 1
+    told = json.loads(cli("doctor", *options, "--json", "--config", good, "--config", bad).out)
+    assert [(one["config"], one["ok"]) for one in told["configurations"]] == [(str(good), True), (str(bad), False)]
+    assert told["ok"] is False
+    shown = cli("doctor", *options, "--config", good, "--config", noted).out
+    assert shown.index(str(good)) < shown.index(f"\n{noted}\n")
+
+
+def test_of_journals_that_this_user_may_not_read(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    place.write("a")
+    given = Arguments(store_dir=str(place.path), identity="bot")
+
+    def told() -> dict[str, str]:
+        return {one.code: one.state for one in journals.check_journals(given, None, "bot")}
+
+    unreadable = Journaled(str(place.runs / "r.jsonl"), "r", "bot", "unreadable", problem="cannot be read")
+    monkeypatch.setattr(journals, "all_journals", lambda _: iter([unreadable]))
+    assert told()["journal-unreadable"] == "wrong"
+
+    def refused(_: object) -> None:
+        raise Failure("cannot read the journal directory")
+
+    monkeypatch.setattr(journals, "all_journals", refused)
+    assert told()["journal-unusable"] == "wrong"
+
+
+def test_of_a_newer_journal(cli: Cli, place: Place) -> None:
+    place.write("a")
+    path = made(place.runs, "r", 1, "completed", identity="bot")
+    path.write_bytes(records.of_version(99, path.read_bytes()))
+    assert codes(cli, place)["journal-newer"] == "wrong"
+
+
+def test_of_what_a_store_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def told(store: Store) -> list[tuple[str, str]]:
+        running = Running(Opened(store, "x"), lambda: None, lambda: None)
+        return [(one.code, one.state) for one in doctor._notes(running, "store", None, {}, doctor.Counted())]
+
+    store = Store(FileBackend(str(tmp_path)))
+    assert told(store) == [("notes", "ok")]
+    monkeypatch.setattr(doctor, "_NEARLY_FULL", 0)
+    assert told(store) == [("memory-nearly-full", "note")]
+    tmp_path.rename(tmp_path.with_name("away"))
+    assert told(store) == [("store-failed", "wrong")]
+    tmp_path.with_name("away").rename(tmp_path)
+    monkeypatch.setattr(staging, "stale", lambda _: [".tmp-1"])
+    assert [one.code for one in directories.litter("store", str(tmp_path))] == ["temporary-files"]
+
+
+def test_of_a_bucket_that_is_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kinds = ("full", "soon_full", "replicas_absent", "may_be_lost")
+
+    async def look(*_: object, **__: object) -> tuple[dict[str, Any], list[str]]:
+        return {"keys_here": 1} | {kind: [f"{kind}; mend it"] for kind in kinds}, []
+
+    monkeypatch.setattr(inspection, "inspect_jetstream", look)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    found = JETSTREAM.check(JetStreamOptions("b"), RowPlace("bot", None)).findings
+    assert [(one.code, one.state, one.mend) for one in found] == [
+        ("bucket-full", "wrong", "mend it"),
+        ("bucket-nearly-full", "note", "mend it"),
+        ("replica-absent", "note", "mend it"),
+        ("bucket-may-lose", "note", "mend it"),
+    ]
