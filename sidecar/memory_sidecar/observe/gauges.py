@@ -27,7 +27,7 @@ GAUGES: Final[Mapping[str, Gauge]] = {
     ),
     "bucket.size": Gauge("By", "What the bucket's messages take, as its max_bytes counts it"),
     "bucket.limit": Gauge("By", "The bucket's max_bytes, if it has one"),
-    "bucket.refused": Gauge("1", "1 while the bucket's settings would lose notes, so that changes are refused"),
+    "bucket.refused": Gauge("{state}", "1 while the bucket's settings would lose notes, so that changes are refused"),
     "broker.reconnects": Gauge("{reconnect}", "How often the broker's connection was made again"),
     "runs.unsaved": Gauge("{run}", "Open runs whose authority cannot be saved at the moment"),
 }
