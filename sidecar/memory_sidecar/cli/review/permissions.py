@@ -67,5 +67,9 @@ def run(arguments: argparse.Namespace) -> int:
         if not context.inbox_prefix:
             print("# Users of one account that share _INBOX.> can read each other's replies: set inbox_prefix in the")
             print("# NATS context to one of this user's own, or give each trust boundary an account.")
+        print(
+            "# A request may name any subject of its account as the place for its reply, and the broker writes there:"
+        )
+        print("# agents that must not change each other's notes need an account each.")
         sys.stdout.write(found.server())
     return 0
