@@ -115,3 +115,9 @@ def test_at_a_terminal(place: Place) -> None:
 
 def test_an_empty_memory_is_said_to_be_empty(cli: Cli) -> None:
     assert answers(cli("try", stdin="list\n").out)["list"][:1] == ["This memory is empty."]
+
+
+def test_what_keeps_it_from_starting_is_told_once(cli: Cli) -> None:
+    done = cli("try", "--identity", "a/b")
+    assert done.status == 78
+    assert (done.out + done.err).count("cannot name a directory") == 1

@@ -109,6 +109,24 @@ def _launching(arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
         yield {"config": config, "identity": given.identity, "store_dir": scratch}
 
 
+class _Held:
+    """The sidecar's log: held back until it has started, as what keeps it from that is told without it."""
+
+    def __init__(self) -> None:
+        self._held: list[str] | None = []
+
+    def write(self, text: str) -> None:
+        if self._held is not None:
+            self._held.append(text)
+        else:
+            sys.stderr.write(text)
+
+    def release(self) -> None:
+        held, self._held = self._held or [], None
+        for text in held:
+            sys.stderr.write(text)
+
+
 class _Table:
     """What lies on the table: a launched sidecar and the open run, or neither while it is suspended."""
 
@@ -142,8 +160,11 @@ class _Table:
         try:
             # A program that brings a store of its own launches itself.
             command = [*PROGRAM, "serve"] if is_brought() else None
-            memory = self._stack.enter_context(MemorySidecar.launch(command=command, **self._launch))
+            said = _Held()
+            launched = MemorySidecar.launch(command=command, stderr=said, **self._launch)  # type: ignore[arg-type]
+            memory = self._stack.enter_context(launched)
             opened = self._stack.enter_context(memory.run(run_id, resume=resume))  # type: ignore[arg-type]
+            said.release()
         except BaseException:
             self._end()
             raise

@@ -14,13 +14,25 @@ programs may leave the first and the last line out and write notes alone. Pure: 
 import hashlib
 import json
 from base64 import b64decode, b64encode
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, Final
 
 from ..named_tuple import NamedTuple
 from .contract import Entry
 
-__all__ = ["Note", "Portable", "PortableError", "Raw", "decode", "encode", "members", "raw_members"]
+__all__ = [
+    "Note",
+    "Portable",
+    "PortableError",
+    "Raw",
+    "decode",
+    "encode",
+    "encode_note",
+    "framed",
+    "members",
+    "raw_members",
+]
 
 FORMAT: Final = "memory-sidecar/export"
 VERSION: Final = 1
@@ -54,12 +66,23 @@ class PortableError(ValueError):
     """The file is not a whole export. The text says where."""
 
 
-def encode(header: Mapping[str, Any], notes: Iterable[Note]) -> bytes:
-    """The file's bytes. `header` is what to say beside format, version and count."""
-    lines = [_line({"key": note.key, **members(note.entry)}) for note in notes]
-    first = _line({"format": FORMAT, "version": VERSION, **header, "notes": len(lines)})
-    body = first + b"".join(lines)
-    return body + _line({"notes": len(lines), "sha256": hashlib.sha256(body).hexdigest()})
+def encode(header: Mapping[str, Any], notes: Sequence[Note]) -> Iterator[bytes]:
+    """The file's bytes in parts. `header` is what to say beside format, version and count."""
+    return framed(header, len(notes), map(encode_note, notes))
+
+
+def encode_note(note: Note) -> bytes:
+    """The line of one note."""
+    return _line({"key": note.key, **members(note.entry)})
+
+
+def framed(header: Mapping[str, Any], count: int, lines: Iterable[bytes]) -> Iterator[bytes]:
+    """As `encode`, of that many notes whose lines are there already, however large they are together."""
+    seen = hashlib.sha256()
+    for line in chain((_line({"format": FORMAT, "version": VERSION, **header, "notes": count}),), lines):
+        seen.update(line)
+        yield line
+    yield _line({"notes": count, "sha256": seen.hexdigest()})
 
 
 def members(entry: Entry) -> dict[str, str]:

@@ -8,7 +8,7 @@ import errno
 import fcntl
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Final
 
@@ -25,14 +25,16 @@ _NO_HARD_LINKS: Final = frozenset(
 
 
 @contextmanager
-def staged(directory: int, data: bytes) -> Iterator[str]:
-    """The name of a temporary file that holds `data`, flushed; gone again at the end, published or not.
+def staged(directory: int, data: bytes, more: Iterable[bytes] = ()) -> Iterator[str]:
+    """The name of a temporary file that holds `data` and `more`, flushed; gone again at the end, published or not.
 
     It is locked while its writer lives, which is how `sweep` tells it from a dead writer's.
     """
     name, descriptor = _stage(directory)
     try:
         files.write_all(descriptor, data)
+        for part in more:
+            files.write_all(descriptor, part)
         files.flush(descriptor)
         yield name
     finally:

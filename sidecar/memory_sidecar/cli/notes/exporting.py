@@ -11,16 +11,19 @@ memory cannot be used.
 import argparse
 import os
 import sys
+import tempfile
+from collections.abc import Iterator
+from typing import IO
 
 from ...exits import EX_FOUND, EX_USAGE
 from ...run.records import timestamp
 from ...store.errors import KeyNotFoundError, UnreadableError
-from ...store.portable import Note, encode
+from ...store.portable import Note, encode_note, framed
 from ..shared.failure import Failure, complain
 from ..shared.memory import Memory, opened, unreadable
 from ..shared.note_file import save
 from ..shared.places import PLACES, add_options, places
-from ..shared.report import print_json, progress
+from ..shared.report import counted, print_json, progress
 
 __all__ = ["configure", "run"]
 
@@ -44,38 +47,59 @@ def run(arguments: argparse.Namespace) -> int:
         )
     if to_file and not arguments.overwrite and os.path.lexists(arguments.to):
         raise Failure(f"{arguments.to} exists", "choose another name, or replace it with --overwrite")
-    with opened(places(vars(arguments))) as memory:
-        notes, problems = _read(memory)
-    header = {"created": timestamp(), "identity": memory.identity, "backend": memory.backend}
-    data = encode(header, notes)
-    if to_file:
-        save(arguments.to, data, overwrite=arguments.overwrite)
-        if arguments.json:
-            print_json({"file": arguments.to, "notes": len(notes), "bytes": len(data), "left_out": list(problems)})
+    with _spool(arguments.to if to_file else None) as lines:
+        with opened(places(vars(arguments))) as memory:
+            count, problems = _read(memory, lines)
+        header = {"created": timestamp(), "identity": memory.identity, "backend": memory.backend}
+        lines.seek(0)
+        size = 0
+
+        def parts() -> Iterator[bytes]:
+            nonlocal size
+            for part in framed(header, count, lines):
+                size += len(part)
+                yield part
+
+        if to_file:
+            save(arguments.to, parts(), overwrite=arguments.overwrite)
         else:
-            print(f"{len(notes)} notes, {len(data)} bytes in {arguments.to}")
-    else:
-        sys.stdout.buffer.write(data)
+            for part in parts():
+                sys.stdout.buffer.write(part)
+    if to_file and arguments.json:
+        print_json({"file": arguments.to, "notes": count, "bytes": size, "left_out": list(problems)})
+    elif to_file:
+        print(f"{counted(count, 'note')}, {size} bytes in {arguments.to}")
     for problem, remedy in problems.values():
         complain(f"left out: {problem}; {remedy}" if remedy else f"left out: {problem}")
     return EX_FOUND if problems else 0
 
 
-def _read(memory: Memory) -> tuple[list[Note], dict[str, tuple[str, str]]]:
-    notes: list[Note] = []
+def _spool(path: str | None) -> IO[bytes]:
+    """A file without a name for the notes, as the first line counts them: a memory may be larger than this process."""
+    directory = os.path.dirname(os.path.abspath(path)) if path is not None else None
+    try:
+        return tempfile.TemporaryFile(dir=directory)
+    except FileNotFoundError:
+        return tempfile.TemporaryFile()  # told when the file is saved
+
+
+def _read(memory: Memory, lines: IO[bytes]) -> tuple[int, dict[str, tuple[str, str]]]:
+    """Write each note's line to `lines`; how many those are, and which notes cannot be read."""
+    count = 0
     problems: dict[str, tuple[str, str]] = {}
     items = memory.list()
     try:
         with progress("export", len(items)) as bar:
             for item in items:
                 try:
-                    notes.append(Note(item.key, memory.read(item.key)))
+                    lines.write(encode_note(Note(item.key, memory.read(item.key))))
+                    count += 1
                 except KeyNotFoundError:
                     pass  # deleted since it was listed: the export is of a moment when it was gone
                 except UnreadableError as error:
                     problems[item.key] = unreadable(memory, item.key, error)
                 bar.advance()
     except KeyboardInterrupt:
-        complain(f"\nstopped after {len(notes)} of {len(items)} notes; nothing was written: run the same command again")
+        complain(f"\nstopped after {count} of {counted(len(items), 'note')}; nothing was written: run it again")
         raise
-    return notes, problems
+    return count, problems

@@ -58,7 +58,8 @@ class Memory(NamedTuple):
         try:
             return call()
         except UnavailableError as error:
-            error.remedy = error.remedy or f"{error}\n{self.doctor} looks for the cause"
+            # Of what a model is told, the first sentence: how to go on is for the model.
+            error.remedy = error.remedy or f"{str(error).partition('. ')[0]}\n{self.doctor} looks for the cause"
             raise
 
     def list(self) -> list[Item]:

@@ -3,6 +3,7 @@
 import os
 import stat
 import sys
+from collections.abc import Iterable
 
 from ...exits import EX_USAGE
 from ...store.errors import InvalidError
@@ -47,8 +48,8 @@ def load(path: str) -> Portable:
     return found
 
 
-def save(path: str, data: bytes, *, overwrite: bool) -> None:
-    """Write the file at `path`, mode 0600, whole and on disk when this returns.
+def save(path: str, parts: Iterable[bytes], *, overwrite: bool) -> None:
+    """Write the file at `path` from its parts, mode 0600, whole and on disk when this returns.
 
     Raises:
         Failure: the file exists, or its directory does not.
@@ -62,7 +63,7 @@ def save(path: str, data: bytes, *, overwrite: bool) -> None:
         raise Failure(f"{path} is not an ordinary file", "name another one, or leave --to out and redirect stdout")
     try:
         with files.open_directory(directory) as opened_directory:
-            with staging.staged(opened_directory, data) as stage:
+            with staging.staged(opened_directory, b"", parts) as stage:
                 publish = staging.publish_over if overwrite else staging.publish_new
                 publish(opened_directory, stage, name)
             files.flush(opened_directory)
