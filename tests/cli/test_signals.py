@@ -192,7 +192,7 @@ def test_export_says_that_nothing_was_written(place: Place, tmp_path: Path) -> N
 def test_prune_tells_what_is_gone(cli: Cli, place: Place) -> None:
     for run in ("one", "three", "two"):
         place.write(f"of-{run}", run=run)
-    words = ("runs", "prune", "--older-than", "0m", "--json", "--store-dir", place.path)
+    words = ("runs", "prune", "--state", "suspended", "--json", "--store-dir", place.path)
     with stopped_at("memory_sidecar.cli.runs.prune:remove_run", 2, words, signal.SIGTERM, ONCE) as process:
         out, err = process.communicate()
     assert process.returncode == 143
