@@ -135,7 +135,7 @@ def race(directory: Path, name: str, rounds: int) -> Counts:
     # Numbers of rounds: 4: it may begin; 3: the other is ready; 0, 1: ours, the other is at the line; 5: the other is
     # done. 2: whether the other was told success; 6: how many microseconds ours takes;
     # 7: when ours begins; 8: that is known.
-    words = memoryview(shared).cast("I")
+    words = memoryview(shared).cast("Q")
     child = os.fork()
     if child == 0:
         try:
@@ -186,7 +186,7 @@ def _play(one: Race, directory: Path, words: memoryview, rounds: int) -> None:
 
 def _now() -> int:
     """Microseconds, of a clock that all processes have."""
-    return time.monotonic_ns() // 1000 % 2**31
+    return time.monotonic_ns() // 1000
 
 
 def _until(moment: int) -> None:
