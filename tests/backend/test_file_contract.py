@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from memory_sidecar.backend.file import FileBackend
+from memory_sidecar.system import exchange
 from memory_sidecar.testing import BackendContract, BlindContract, GuardedContract, Subject
 
 
@@ -50,6 +51,15 @@ class TestBackend(_Provided, BackendContract): ...
 
 
 class TestGuarded(_Provided, GuardedContract): ...
+
+
+@pytest.mark.long
+class TestGuardedWithoutExchange(_Provided, GuardedContract):
+    """On a file system, or a kernel, that cannot let two names change places."""
+
+    @pytest.fixture(autouse=True)
+    def no_exchange(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(exchange, "_kernel", lambda: None)
 
 
 class TestBlind(_Provided, BlindContract): ...

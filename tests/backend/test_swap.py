@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from tests.backend.test_file import names, opened
 from tests.faults import tracer
+from tests.faults.met import ANSWERS, met, wrong
 
 from memory_sidecar.backend.file import FileOptions, swap
 from memory_sidecar.backend.file.row import ROW
@@ -278,38 +279,12 @@ def test_killed_at_any_call_nobodys_save_is_lost(tmp_path: Path, what: str) -> N
     lost: list[str] = []
     while stop_at is None or stop_at < stops:
         notes = tmp_path / f"{stop_at}"
-        store, scope = opened(notes, guard=True), Scope()
-        store.create("key", "words", "old", scope=scope)
-        (notes / "editors").write_text("editor's")
-        opened(notes)
-
-        def work(store: Store = store, scope: Scope = scope, notes: Path = notes) -> bytes:
-            real, saves = os.rename, [lambda: os.replace(notes / "editors", notes / "key.md")]
-
-            def rename(*arguments: Any, **named: Any) -> None:
-                if saves:
-                    saves.pop()()
-                real(*arguments, **named)
-
-            os.rename = rename  # type: ignore[assignment] # in the child
-            if what == "removal":
-                return str(store.delete("key", expected=scope.revision("key"))).encode()
-            try:
-                store.update("key", "words", "ours", scope=scope)
-            except StaleError as refused:
-                return refused.reason.encode()
-            return b"updated"
-
+        work = met(notes, what)
         answer, made = tracer.run_traced(work, lambda stop, at=stop_at: "kill" if stop.count == at else None)  # type: ignore[misc]
         if stop_at is None:
             stops = len(made) + 1
-            assert answer == {"overwrite": b"changed", "removal": b"False"}[what]
-        saved = not (notes / "editors").exists()
-        opened(notes)  # the next start
-        if ("editor's" if saved else "old") not in (notes / "key.md").read_text():
-            lost.append(f"killed before call {stop_at}")
-        if {*names(notes)} - {"key.md", "editors"}:
-            lost.append(f"killed before call {stop_at}: {names(notes)}")
+            assert answer == ANSWERS[what]
+        lost += [f"killed before call {stop_at}: {text}" for text in wrong(notes)]
         stop_at = (stop_at or 0) + 1
     assert lost == []
     assert stops > 20

@@ -9,7 +9,7 @@ The control without flushing must lose acknowledged changes, or the harness woul
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from tests.support.tally import Tally
 from memory_sidecar.system import files
 
 from . import tracer
+from .met import ANSWERS, met, wrong
 from .operations import OPERATIONS, prepare, verify
 
 pytestmark = [
@@ -41,7 +42,13 @@ def mounted(image: Path, at: Path) -> Iterator[Path]:
         subprocess.run(["umount", at], check=True)
 
 
-def cut_everywhere(name: str, tmp_path: Path) -> tuple[int, list[str]]:
+Prepare = Callable[[Path], tuple[Callable[[], bytes], Callable[[], object]]]
+"""Makes ready what is to be cut, in an empty directory of the disk, and what closes its files."""
+Judge = Callable[[Path, bytes | None], list[str]]
+"""What is wrong in that directory, after the answer that had come."""
+
+
+def cut_everywhere(prepared: Prepare, judge: Judge, tmp_path: Path) -> tuple[int, list[str]]:
     """Cut the power before every call of the operation, and after its answer: how many cuts, and what was wrong."""
     image = tmp_path / "disk"
     with image.open("wb") as disk:
@@ -57,23 +64,31 @@ def cut_everywhere(name: str, tmp_path: Path) -> tuple[int, list[str]]:
     with mounted(image, tmp_path / "disk-at") as disk:
         place = disk / "place"
         place.mkdir()
-        run = prepare(name, place)
+        act, close = prepared(place)
         os.sync()
-        answer, _ = tracer.run_traced(lambda: OPERATIONS[name].act(run), lambda _: cut())
+        answer, _ = tracer.run_traced(act, lambda _: cut())
         cut(answer)
-        run._journal.close()
+        close()
 
     wrong = []
     for number, (copy, answer) in enumerate(cuts):
         with mounted(copy, tmp_path / "cut-at") as disk:
-            wrong += [f"cut {number}: {text}" for text in verify(name, disk / "place", answer, power_cut=True)]
+            wrong += [f"cut {number}: {text}" for text in judge(disk / "place", answer)]
         copy.unlink()
     return len(cuts), wrong
 
 
+def operation_cut(name: str, tmp_path: Path) -> tuple[int, list[str]]:
+    def prepared(place: Path) -> tuple[Callable[[], bytes], Callable[[], object]]:
+        run = prepare(name, place)
+        return lambda: OPERATIONS[name].act(run), run._journal.close
+
+    return cut_everywhere(prepared, lambda place, answer: verify(name, place, answer, power_cut=True), tmp_path)
+
+
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_power_cut_at_every_call(name: str, tmp_path: Path, tally: Tally) -> None:
-    count, wrong = cut_everywhere(name, tmp_path)
+    count, wrong = operation_cut(name, tmp_path)
     tally(name, "power cut at each call", count, wrong)
 
 
@@ -82,6 +97,15 @@ def test_control_without_flushing_acknowledged_changes_are_lost(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tally: Tally
 ) -> None:
     monkeypatch.setattr(files, "flush", lambda _: None)
-    count, wrong = cut_everywhere(name, tmp_path)
+    count, wrong = operation_cut(name, tmp_path)
     lost = [text for text in wrong if "acknowledged change is not there" in text or "neither the old" in text]
     tally(f"{name} without flushing", "power cut at each call", count, lost, control=True)
+
+
+@pytest.mark.parametrize("what", ANSWERS)
+def test_power_cut_while_an_editors_save_is_displaced(what: str, tmp_path: Path, tally: Tally) -> None:
+    """Before a save that is on disk is back under its key, the power fails: the next start puts it there."""
+    count, lost = cut_everywhere(
+        lambda place: (met(place / "notes", what), lambda: None), lambda place, _: wrong(place / "notes"), tmp_path
+    )
+    tally(f"{what} that meets a save", "power cut at each call", count, lost)

@@ -1,6 +1,6 @@
 """Play every race so many times on every directory given.
 
-    python -m tests.races [--rounds N] [--only WORD] [DIRECTORY ...]
+python -m tests.races [--rounds N] [--only WORD] [DIRECTORY ...]
 """
 
 import argparse
