@@ -67,6 +67,11 @@ def test_list_and_read_tell_the_same_and_a_refused_create_names_the_next_step(tm
     assert outcome.structured is not None
     assert outcome.structured["code"] == "exists"
     assert "another key" in outcome.structured["reason"]
+    if item.description == UNREADABLE:
+        outcome = Catalog(enabled=True, read_only=False).call(
+            "memory_write", {"key": "key", "description": "w", "content": "t", "overwrite": True}, store, Scope()
+        )
+        assert "use another key" in (outcome.error or "")
     assert (notes / "key.md").read_bytes() == document
 
 

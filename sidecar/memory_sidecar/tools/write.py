@@ -4,12 +4,15 @@ from typing import Final
 
 from ..plain import neutralise
 from ..store.authority import Store
-from ..store.errors import KeyExistsError, KeyNotFoundError, StaleError, StoreError
+from ..store.errors import KeyExistsError, KeyNotFoundError, StaleError, StoreError, UnreadableError
 from ..store.rules import MAX_CONTENT_BYTES, MAX_DESCRIPTION, one_line
 from ..store.scope import Scope
 from .tool import KEY, RESULT_KEY, Arguments, Outcome, Tool, guarded
 
 __all__ = ["TOOL"]
+
+_ANOTHER_KEY: Final = "To save what you have, use another key."
+"""The next call where this key is of no use."""
 
 
 def _handle(arguments: Arguments, store: Store, scope: Scope) -> Outcome:
@@ -21,6 +24,9 @@ def _handle(arguments: Arguments, store: Store, scope: Scope) -> Outcome:
         return _refused(key, "exists", _why_exists(store, key, scope))
     except StaleError as refusal:
         return _refused(key, refusal.reason, _why_stale(store, key, refusal.reason))
+    except UnreadableError as error:
+        error.args = (f"{error} {_ANOTHER_KEY}",)
+        raise
     return Outcome({"written": True, "key": key, **_otherwise(arguments["description"])})
 
 
@@ -39,7 +45,7 @@ def _why_exists(store: Store, key: str, scope: Scope) -> str:
     except KeyNotFoundError:
         return "This key held a memory a moment ago and is free now. Call memory_write again."
     except StoreError as error:
-        return f"{error} To save what you have, use another key."
+        return f"{error} {_ANOTHER_KEY}"
     scope.show(key, looked.revision(key))
     # The description is quoted: one that holds a quotation mark must not go on as if it were this text.
     described = neutralise(entry.description).replace('"', "'")
@@ -61,7 +67,7 @@ def _why_stale(store: Store, key: str, reason: str) -> str:
         gone = "Nothing is stored under this key any more." if changed else "Nothing is stored under this key."
         return f"{gone} To create it, call memory_write without overwrite."
     except StoreError as error:
-        return str(error)
+        return f"{error} {_ANOTHER_KEY}"
     what = "This memory changed after this run read it." if changed else "This run has not read this memory."
     return f"{what} Call memory_read with this key, then memory_write again with overwrite: true."
 
