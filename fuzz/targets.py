@@ -171,6 +171,7 @@ def documents(data: bytes) -> None:
         for length, description in zip(lengths, described, strict=True):
             assert description in (None, listed), f"described otherwise by its first {length} bytes"
         assert entry.description == rules.one_line(entry.description)
+        assert document.restored(entry) == data, "a note does not tell every byte of its document"
         _is_stored(entry.description, entry.content)
         _is_kept(entry.header, entry.description, entry.content)
     description, _, content = data.decode(errors="surrogateescape").partition("\0")
