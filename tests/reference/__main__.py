@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
@@ -20,11 +21,14 @@ from tests.support.broker import Loop, add_bucket, connected, run_broker
 from tests.support.sidecar import ROOT
 from tests.support.turns import TURNS, Other, Turn, take_turns
 
-from memory_sidecar.backend.file import FileOptions, open_file
+from memory_sidecar.backend.file import FileOptions, open_file, swap
 from memory_sidecar.backend.jetstream.bucket import bind
 from memory_sidecar.backend.jetstream.options import JetStreamOptions
 from memory_sidecar.backend.jetstream.thread import JetStreamBackend
 from memory_sidecar.store.authority import Store
+from memory_sidecar.store.errors import StaleError
+from memory_sidecar.store.scope import Scope
+from memory_sidecar.system import exchange
 
 from .reference import Reference
 
@@ -69,6 +73,34 @@ def play(name: str, ours: Store, theirs: Other, examples: int) -> None:
     print(f"{name}: {counted.total()} turns agreed after each one: {told}", flush=True)
 
 
+def meet(ours: Store, theirs: Other, times: int) -> None:
+    """It saves in the instant between our look and our change, so many times: each save must stay."""
+    real, waiting = exchange.exchange, list[Callable[[], object]]()
+
+    def exchanged(directory: int, one: str, other: str) -> bool:
+        while waiting:
+            waiting.pop()()
+        return real(directory, one, other)
+
+    swap.exchange.exchange = exchanged
+    lost = 0
+    for number in range(times):
+        scope = Scope()
+        theirs.write("met", "words", f"old {number}", overwrite=True)
+        ours.read("met", scope=scope)
+        saved = f"saved {number}"
+        waiting.append(lambda saved=saved: theirs.write("met", "words", saved, overwrite=True))  # type: ignore[misc]
+        try:
+            ours.update("met", "words", "ours", scope=scope)
+            lost += 1
+        except StaleError:
+            lost += ours.read("met").content != saved or waiting != []
+    swap.exchange.exchange = real
+    ours.delete("met")
+    print(f"files: {times} saves between our look and our change, {lost} lost", flush=True)
+    assert lost == 0
+
+
 def main() -> int:
     go = os.environ.get("GO") or shutil.which("go")
     if go is None or shutil.which("git") is None:
@@ -80,7 +112,9 @@ def main() -> int:
         place = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         files = place / "notes"
         theirs = stack.enter_context(Reference(program, "file", {"directory": str(files)}))
-        play("files", open_file(FileOptions(str(files), True), "agent", None).store, theirs, examples)
+        ours = open_file(FileOptions(str(files), True), "agent", None).store
+        play("files", ours, theirs, examples)
+        meet(ours, theirs, examples)
 
         broker, loop = stack.enter_context(run_broker(place / "broker")), stack.enter_context(Loop())
         connection = connected(broker.url)
