@@ -78,7 +78,9 @@ def together(offers: Sequence[Offer]) -> Sign | None:
     called = any(map(_CALLED.search, [*servers, *_shared(tools)]))
     if len(remembering) >= (1 if called else 2) or (called and said):
         return _sign("memory_read", remembering or said)
-    elsewhere = [tool.name for tool in kept if _ELSEWHERE.search(" ".join(tool.texts.values()))]
+    elsewhere = [
+        tool.name for tool in kept if _ELSEWHERE.search(" ".join((tool.name, tool.title, *tool.texts.values())))
+    ]
     return _sign("memory_read", elsewhere) if len(elsewhere) >= 2 else None
 
 
