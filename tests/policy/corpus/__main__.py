@@ -40,13 +40,13 @@ class Figures(NamedTuple):
 
     @property
     def recall(self) -> float:
-        """How many of the memories are found."""
-        return self.found / self.memories
+        """How many of the memories are found; 1 if there are none."""
+        return self.found / self.memories if self.memories else 1.0
 
     @property
     def precision(self) -> float:
-        """How many of those that are found are memories."""
-        return self.found / (self.found + self.mistaken)
+        """How many of those that are found are memories; 1 if none are."""
+        return self.found / (self.found + self.mistaken) if self.found + self.mistaken else 1.0
 
 
 def judged(server: dict[str, Any]) -> tuple[Finding, ...]:
