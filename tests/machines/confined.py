@@ -3,8 +3,8 @@
     python confined.py [--missing NAME,...] [--denied NAME,...] [--only FILE] [--no-new-code] -- PROGRAM ARGUMENT...
 
 What is missing answers ENOSYS, as in a kernel or a sandbox that doesn't have it; what is denied EPERM, as by a
-container's or a service manager's filter. `--only` names a file with the calls that are left, one a line; the others are
-denied.
+container's or a service manager's filter. `--only` names a file with the calls that are left, one a line; the others
+are denied.
 """
 
 import ctypes

@@ -159,7 +159,9 @@ DISKS: Final[dict[str, Disk]] = {
         folds_case=True,
     ),
     "exfat-fuse": Disk(_fuse_image("16", ("mkfs.exfat",), "mount.exfat-fuse", "{device}", "{at}"), folds_case=True),
-    "fusefat": Disk(_fuse_image("16", ("mkfs.vfat",), "fusefat", "-o", "rw+", "{image}", "{at}"), "vouch", folds_case=True),
+    "fusefat": Disk(
+        _fuse_image("16", ("mkfs.vfat",), "fusefat", "-o", "rw+", "{image}", "{at}"), "vouch", folds_case=True
+    ),
     "squashfs": Disk(_squashfs, start="Read-only file system"),
     "tmpfs, read-only": Disk(_read_only, start="Read-only file system"),
 }

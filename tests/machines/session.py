@@ -1,21 +1,29 @@
-"""A whole session on a disk: what a harness does with a memory in a week, and what its operator looks at afterwards."""
+"""A whole session on a disk or a machine: what a harness does with a memory, and what its operator looks at."""
 
 import json
+import os
+import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 
-from tests.support.sidecar import RUN, SERVE, Sidecar, configured, environment
+from tests.support.sidecar import RUN, SERVE, Sidecar, configured, environment, make_ticket
 
 from memory_sidecar.exits import EX_CONFIG
 
 from .disks import Disk
+from .machines import Machine, command
 
-__all__ = ["played"]
+__all__ = ["NotPlayedError", "played", "played_on"]
 
 _GUARD = "backend: file, options: {require_read_before_update: true%s}"
 
 
-def command(name: str, base: Path, *options: str) -> subprocess.CompletedProcess[str]:
+class NotPlayedError(Exception):
+    """This machine cannot be set up here. The text says why."""
+
+
+def operated(name: str, base: Path, *options: str) -> subprocess.CompletedProcess[str]:
     words = [*SERVE[:-1], name, "--store-dir", str(base), "--identity", "tester", *options]
     return subprocess.run(
         words, env=environment(), capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
@@ -32,9 +40,9 @@ def played(base: Path, scratch: Path, disk: Disk) -> str:
             assert sidecar.wait() == EX_CONFIG
         return f"refused: {disk.start}"
     _used(base, disk)
-    said = command("doctor", base)
+    said = operated("doctor", base)
     assert said.returncode == 0, said.stdout
-    about = json.loads(command("info", base, "--json").stdout)["memory"]["disk"]
+    about = json.loads(operated("info", base, "--json").stdout)["memory"]["disk"]
     assert about["flushes"] is disk.flushes
     _guarded(base, scratch, disk)
     left = [path.name for path in (base / "memory" / "tester").iterdir() if path.suffix != ".md"]
@@ -83,3 +91,52 @@ def _guarded(base: Path, scratch: Path, disk: Disk) -> None:
             assert "is open in another process" in second.answer(hello)["error"]["message"]
         assert sidecar.call("memory_list")["_meta"][RUN] == "tuesday"
         assert sidecar.leave() == 0
+
+
+def played_on(machine: Machine, scratch: Path) -> str:
+    """Play it on the machine, in a directory of its own below `scratch`; what is to be told of it, in a line.
+
+    Raises:
+        NotPlayedError: there is no such machine to be had here.
+    """
+    # Below no directory that is closed to other users.
+    place = scratch / "place" if machine.user is None else Path(tempfile.mkdtemp(prefix="machine-"))
+    try:
+        return _played_in(place, machine)
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def _played_in(place: Path, machine: Machine) -> str:
+    base = place / "state"
+    base.mkdir(parents=True)
+    held = ""
+    for first in (True, False):
+        ticket = place / f"ticket-{first}"
+        token = make_ticket(ticket)
+        words = command(machine, base, ticket)
+        if isinstance(words, str):
+            raise NotPlayedError(words)
+        for path in () if machine.user is None else (place, base, ticket):
+            os.chown(path, machine.user, machine.user)  # type: ignore[arg-type]
+        options = (*configured(place, _GUARD % ""), "--run", "monday", "--log-level", "info")
+        with Sidecar(base, *options, command=[*words, *SERVE], ticket=ticket, token=token) as sidecar:
+            hello = sidecar.hello()
+            sidecar.send(hello)
+            answer = sidecar.answer(hello)
+            if machine.refused:
+                assert machine.refused in answer["error"]["message"], answer["error"]["message"]
+                assert sidecar.wait()
+                return f"refused: ... {machine.refused} ..."
+            assert "error" not in answer, answer
+            assert machine.lockdown in sidecar.stderr
+            if first:
+                assert sidecar.write("plan", "x" * 60_000)["written"]
+                sidecar.open("tuesday")
+                assert sidecar.write("other", "text", "tuesday")["written"]
+            # With the authority of the process before.
+            assert sidecar.write("plan", "text", overwrite=True)["written"]
+            assert sidecar.read("plan")["content"] == "text"
+            assert sidecar.leave() == 0
+            held = next(line for line in sidecar.stderr.splitlines() if "lockdown=" in line)
+    return f"works; {held.partition('lockdown=')[2]}"

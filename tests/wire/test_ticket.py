@@ -108,7 +108,7 @@ def test_what_cannot_be_read_any_more_is_not_claimed(path: Path) -> None:
 
 
 def test_what_cannot_be_opened_is_told_and_a_refused_ticket_is_closed(path: Path, tmp_path: Path) -> None:
-    with pytest.raises(TicketError, match="cannot be read"):
+    with pytest.raises(TicketError, match="cannot be opened for reading and writing"):
         open_ticket(str(path / "inside"))
     before = os.dup(0)
     os.close(before)

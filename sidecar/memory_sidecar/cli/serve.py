@@ -121,7 +121,7 @@ def serve_harness(options: Mapping[str, str | None], wrong: StartError | None = 
 
 def _prepared(
     options: Mapping[str, str | None], path: str, wrong: StartError | None
-) -> tuple[Parent, Ticket | None, Service | StartError]:
+) -> tuple[Parent, Ticket | TicketError, Service | StartError]:
     """Whose child this is, its ticket, and what is to be served to the holder of that."""
     parent = watch_parent(os.environ.pop(PARENT_VARIABLE, ""))  # early: of one that dies before, only its word tells
     refused = wrong or _configure_log(options) or (None if has_descriptors() else TOO_FEW_DESCRIPTORS)
@@ -129,7 +129,7 @@ def _prepared(
         ticket = open_ticket(path)
     except TicketError as error:
         log.warning("the launch ticket cannot be used; every client will be refused", reason=error)
-        return parent, None, _locked(StartError("the launch ticket cannot be used"))
+        return parent, error, _locked(StartError("the launch ticket cannot be used"))
     return parent, ticket, _locked(refused) if refused is not None else _started(options)
 
 

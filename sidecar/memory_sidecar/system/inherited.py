@@ -37,7 +37,8 @@ def put_right(*, strays: bool = True) -> None:
     """
     for mend in _PUT_RIGHT:
         if strays or mend is not _close_strays:
-            mend()
+            with suppress(OSError):  # a sandbox that forbids it: then it has to do as it is
+                mend()
 
 
 def stopping_signals() -> list[signal.Signals]:
@@ -47,23 +48,28 @@ def stopping_signals() -> list[signal.Signals]:
 
 def has_descriptors() -> bool:
     """Whether the limit of descriptors leaves enough to serve one run."""
-    import resource
-
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return soft == resource.RLIM_INFINITY or soft >= _LEAST
+    return _descriptor_limit() >= _LEAST
 
 
 def has_room() -> bool:
     """Whether one run more would leave the others descriptors for their calls."""
-    import resource
-
     try:
         lowest_free = os.dup(0)
     except OSError:
         return False
     os.close(lowest_free)
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return soft == resource.RLIM_INFINITY or lowest_free + _RESERVED < soft
+    return lowest_free + _RESERVED < _descriptor_limit()
+
+
+def _descriptor_limit() -> int:
+    """The soft limit; one that may not be read in this sandbox counts as none."""
+    import resource
+
+    try:
+        soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    except OSError:
+        return sys.maxsize
+    return sys.maxsize if soft == resource.RLIM_INFINITY else soft
 
 
 def threads() -> list[str]:
@@ -153,7 +159,7 @@ def _raise_descriptor_limit() -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _ENOUGH if hard == resource.RLIM_INFINITY else min(_ENOUGH, hard)
     if soft != resource.RLIM_INFINITY and soft < wanted:
-        with suppress(OSError, ValueError):
+        with suppress(ValueError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 

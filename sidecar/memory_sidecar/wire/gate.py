@@ -26,8 +26,10 @@ PROBE_GRACE: Final = 1.0
 class Gate:
     """Lets requests in. The main thread asks it, in the order of the requests."""
 
-    def __init__(self, ticket: Ticket | None) -> None:
+    def __init__(self, ticket: Ticket | None, problem: str = "") -> None:
+        """`problem` tells why there is no ticket that could be compared. Anybody may read it."""
         self._ticket = ticket
+        self._problem = problem
         self._probed = False
         self.has_served = False
         """Whether this process has claimed its ticket: it is its harness's from then on."""
@@ -44,10 +46,12 @@ class Gate:
         if is_ours:
             self.has_served = self.has_served or not probe
             return
+        problem = self._problem or (ticket.problem if ticket is not None else "")
         raise Error(
             MISSING_REQUIRED_CLIENT_CAPABILITY,
             "refused by the exposure policy: memory is private to the harness that launched this process and is never "
-            f"served to other MCP clients; a harness presents its launch ticket as the capability {EXTENSION}",
+            f"served to other MCP clients; a harness presents its launch ticket as the capability {EXTENSION}"
+            + (f" (here {problem})" if problem else ""),
             {"requiredCapabilities": {"extensions": {EXTENSION: {}}}},
             exit_status=self._ending(probe=probe),
         )

@@ -20,21 +20,22 @@ from .output import Output
 from .service import Service
 from .session import Session
 from .stdio import Parent
-from .ticket import Ticket
+from .ticket import Ticket, TicketError
 
 __all__ = ["serve"]
 
 
-def serve(source: int, sink: int, parent: Parent, ticket: Ticket | None, service: Service | StartError) -> int:
+def serve(source: int, sink: int, parent: Parent, ticket: Ticket | TicketError, service: Service | StartError) -> int:
     """Serve one harness until it leaves or `parent` dies, and return the exit status.
 
-    `ticket` is None if it could not be used: then every client is refused. A `StartError` in place of a service is
-    what the holder of the ticket is answered.
+    A `TicketError` in place of a ticket says why none can be used: then every client is refused. A `StartError` in
+    place of a service is what the holder of the ticket is answered.
     """
     gc.freeze()  # what was loaded stays: nobody need look at it again
     gc.enable()
     try:
-        session = Session(Gate(ticket), service, threading.RLock())
+        gate = Gate(None, ticket.obstacle) if isinstance(ticket, TicketError) else Gate(ticket)
+        session = Session(gate, service, threading.RLock())
         session.loop = Loop(source, parent, lambda frame: receive(session, frame), lambda: session.calls.is_full)
         session.output = Output(sink, lambda: session.loop.end(0))
     except Exception as error:  # noqa: BLE001 - told, like any other

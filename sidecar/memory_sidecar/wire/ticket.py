@@ -39,6 +39,11 @@ _LONGEST: Final = 256
 class TicketError(Exception):
     """The ticket cannot be used. The text is for the operator's log."""
 
+    @property
+    def obstacle(self) -> str:
+        """The text, if this system is in the way of a ticket that may be good: then its harness is told too."""
+        return str(self) if isinstance(self.__cause__, OSError) else ""
+
 
 class Ticket:
     """An open ticket and its token. One thread uses it."""
@@ -46,6 +51,8 @@ class Ticket:
     def __init__(self, descriptor: int, content: bytes) -> None:
         self._descriptor = descriptor
         self._content = content
+        self.problem = ""
+        """Why the ticket could not be claimed, if this system was in the way; "" else."""
         self._token = content.removesuffix(b"\n")
 
     def matches(self, presented: str) -> bool:
@@ -65,7 +72,8 @@ class Ticket:
             if not files.try_lock(self._descriptor) or not self.is_unclaimed():
                 return False
             os.ftruncate(self._descriptor, 0)
-        except OSError:
+        except OSError as error:
+            self.problem = f"the ticket's file cannot be locked or emptied: {error.strerror}"
             return False
         return True
 
@@ -91,7 +99,7 @@ def open_ticket(path: str) -> Ticket:
             files.close(descriptor)
             raise
     except OSError as error:
-        raise TicketError(f"the ticket cannot be read: {error.strerror}") from error
+        raise TicketError(f"the ticket cannot be opened for reading and writing: {error.strerror}") from error
     return Ticket(descriptor, content)
 
 

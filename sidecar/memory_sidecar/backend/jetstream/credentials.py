@@ -5,11 +5,13 @@ Files are read anew at each use, so that rotated credentials are taken up. No se
 
 import base64
 import binascii
+import errno
+import os
 import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from .context import ContextError, NatsContext, read_file
+from .context import MAX_FILE_BYTES, ContextError, NatsContext, read_file
 
 if TYPE_CHECKING:
     import ssl
@@ -145,8 +147,12 @@ def _tls(context: NatsContext) -> "ssl.SSLContext":
     def encrypted() -> str:
         raise ContextError(f'the key of the NATS context "{context.name}" is encrypted', "name one that is not")
 
-    field = "ca"
+    field = ""
     try:
+        for field in filter(lambda name: getattr(context, name), ("ca", "cert", "key")):
+            if len(read_file(getattr(context, field))) == MAX_FILE_BYTES:  # OpenSSL would wait for a FIFO for ever
+                raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
+        field = "ca"
         tls = ssl.create_default_context(cafile=context.ca or None)
         if context.cert:
             field = "cert or key"
