@@ -635,7 +635,7 @@ FAILURES: dict[str, tuple[int, str]] = {
     "write  ": (errno.EIO, "failed"),
     "fsync": (errno.EIO, "failed"),
     "open": (errno.EROFS, "refused access"),
-    "open ": (errno.EMFILE, "failed"),
+    "open ": (errno.EMFILE, "too many files are open"),
     "publish": (errno.EIO, "failed"),
     "publish ": (errno.ENOSPC, "no space left"),
 }

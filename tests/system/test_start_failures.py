@@ -8,6 +8,7 @@ import pytest
 from tests.support.sidecar import SERVE, Frame, Sidecar
 
 from memory_sidecar.exits import EX_CONFIG
+from memory_sidecar.wire.last_word import explained
 
 STEPS: Final = [
     "cli.serve.put_right",
@@ -132,3 +133,16 @@ def test_the_last_word_answers_probes_and_then_the_request(tmp_path: Path) -> No
         sidecar.send(hello)
         assert "cannot start" in sidecar.answer(hello)["error"]["message"]
         assert sidecar.wait() == EX_CONFIG
+
+
+@pytest.mark.parametrize(
+    "loader",
+    [
+        "math.so: failed to map segment from shared object",
+        "math.so: cannot create shared object descriptor: Cannot allocate memory",
+        "Error relocating math.so: cannot allocate memory",
+    ],
+)
+def test_a_library_that_there_is_no_memory_for_is_not_taken_for_a_broken_installation(loader: str) -> None:
+    assert "ulimit -v" in str(explained(ImportError(loader, name="math")))
+    assert "install memory-sidecar again" in str(explained(ImportError("No module named 'math'", name="math")))

@@ -27,6 +27,8 @@ _NO_MEMORY: Final = StartError(
     "this system lets the sidecar have too little memory",
     "raise its limit (ulimit -v and -d; memory.max of its control group); a hundred MiB of address space are enough",
 )
+_NO_ROOM: Final = ("failed to map segment", "annot allocate memory", "cannot create shared object descriptor")
+"""What the loader says of a library that there is no memory for (glibc, musl)."""
 
 _LONGEST: Final = 1 << 20
 """Bytes of a frame that are kept: more than a request has that is the first of its conversation."""
@@ -44,6 +46,9 @@ def explained(error: BaseException) -> StartError:
     if isinstance(error, MemoryError):
         return _NO_MEMORY
     if isinstance(error, ImportError):
+        # The loader's words are all that tells a library that is not there from one that there is no room for.
+        if any(words in str(error) for words in _NO_ROOM):
+            return _NO_MEMORY
         return StartError(f"the module {error.name} cannot be loaded", "install memory-sidecar again, in full")
     if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
         return TOO_FEW_DESCRIPTORS

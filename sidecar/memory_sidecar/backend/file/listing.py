@@ -37,13 +37,13 @@ class Listing:
         now = time.time_ns()
         for name in names(directory, known):
             line = known.get(name)
-            # The common case of a warm listing: nothing is called but the one system call.
+            # The common case of a warm listing: one system call.
             if line is not None:
                 try:
                     status = os.stat(name, dir_fd=directory, follow_symlinks=False)
                 except FileNotFoundError:
                     continue
-                if line[0] == (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns):
+                if line[0] == _stamp(status):
                     kept[name] = line
                     items.append(line[1])
                     continue
