@@ -91,11 +91,12 @@ def _play(ours: Store, theirs: Other, model: dict[str, tuple[str, str]], turn: T
             with pytest.raises(StaleError):
                 ours.update(key, *value, scope=scope)
         case "met" if key in model:
-            # Somebody saves between our reading and our change.
+            # Somebody saves between our reading and our change. Another text: in files the same one is the same note.
             ours.read(key, scope=scope)
             seen = scope.revision(key)
-            theirs.write(key, "saved between", value[1] + "!", overwrite=True)
-            model[key] = ("saved between", value[1] + "!")
+            saved = ("saved between", model[key][1] + "!")
+            theirs.write(key, *saved, overwrite=True)
+            model[key] = saved
             with pytest.raises(StaleError):
                 ours.update(key, *value, scope=scope)
             assert not ours.delete(key, expected=seen)
