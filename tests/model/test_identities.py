@@ -214,10 +214,11 @@ class Identities(RuleBasedStateMachine):
         shutil.copytree(self._directory(identity), kept)
         self.saved[identity] = dict(self.notes[identity]), self.store[identity]
 
-    @precondition(lambda self: self.saved)
+    @precondition(lambda self: self.saved and self.used)
     @rule(data=st.data())
     def restore(self, data: st.DataObject) -> None:
         self.moves["restored"] += 1
+        self.used = False
         self._restore(data.draw(st.sampled_from(sorted(self.saved))))
 
     def _restore(self, identity: str) -> None:

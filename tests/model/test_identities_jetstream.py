@@ -12,7 +12,17 @@ from typing import Any, ClassVar
 import pytest
 from nats.aio.client import Client
 from tests.model.test_identities import WANTED, Identities, Note, play
-from tests.support.broker import Loop, Saved, add_bucket, connected, delete_bucket, restore, run_broker, snapshot
+from tests.support.broker import (
+    Loop,
+    Saved,
+    add_bucket,
+    connected,
+    delete_bucket,
+    eventually,
+    restore,
+    run_broker,
+    snapshot,
+)
 
 from memory_sidecar.system import files
 
@@ -22,6 +32,8 @@ class InBuckets(Identities):
     can_move: ClassVar[bool] = False
     loop: ClassVar[Loop]
     nc: ClassVar[Client]
+    streams: ClassVar[Path]
+    """Where the broker keeps its streams."""
 
     def _config(self) -> dict[str, Any]:
         self.bucket = self.loop.run(add_bucket(self.nc))
@@ -52,9 +64,14 @@ class InBuckets(Identities):
     def _replace(self, notes: dict[str, dict[str, Note]]) -> None:
         """Another bucket takes the place of this one; no run is open meanwhile."""
         self._close()
-        self.loop.run(delete_bucket(self.nc, self.bucket))
+        self._delete()
         self.count += 1
         self.notes, self.store = notes, dict.fromkeys(notes, self.count)
+
+    def _delete(self) -> None:
+        self.loop.run(delete_bucket(self.nc, self.bucket))
+        # Its files go a moment later. Another bucket that is restored in their place may find them.
+        eventually(lambda: not any(self.streams.glob(f"*{self.bucket}*")), "the bucket's files are gone")
 
     def teardown(self) -> None:
         super().teardown()
@@ -72,6 +89,7 @@ def _broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         patch.setenv("XDG_CONFIG_HOME", str(place / "config"))
         patch.setattr(files, "flush", lambda _: True)
         entered = connected(broker.url)
+        InBuckets.streams = place / "store" / "jetstream" / "$G" / "streams"
         InBuckets.loop, InBuckets.nc = loop, loop.run(entered.__aenter__())
         yield
         loop.run(entered.__aexit__(None, None, None))
@@ -82,3 +100,4 @@ def test_no_run_overwrites_what_it_has_not_seen(examples: int, capsys: pytest.Ca
     play(InBuckets, examples, set() if examples < 10 else WANTED | {"kept elsewhere"})
     with capsys.disabled():
         print(f" {sum(InBuckets.moves.values())} moves, {InBuckets.moves['kept elsewhere']} notes kept over a restore")
+        print(f"  {dict(InBuckets.moves)}")

@@ -331,4 +331,4 @@ async def restore(nc: Client, bucket: str, saved: Saved) -> None:
     begun = await api(nc, f"STREAM.RESTORE.KV_{bucket}", {"config": saved.config, "state": saved.state})
     for chunk in [*saved.chunks, b""]:
         answer = json.loads((await nc.request(begun["deliver_subject"], chunk, timeout=5)).data or b"{}")
-        assert "error" not in answer, answer
+        assert "error" not in answer, answer["error"]
