@@ -14,7 +14,7 @@ FRAMEWORKS := $(or $(NAMES),$(patsubst requirements/frameworks/%.txt,%,$(wildcar
 JAVASCRIPT := examples/adapters/js
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help demo test test-long faults audit-corpus fuzz soak cancels races reference other-writers mutants bench bench-quick yaml-readers lint format schema lock clean guards-fastmcp guards-mcp-1 guards-cost frameworks machines instrumented
+.PHONY: help demo test test-long faults audit-corpus fuzz soak soak-fleet bench-commands cancels races reference other-writers mutants bench bench-quick yaml-readers lint format schema lock clean guards-fastmcp guards-mcp-1 guards-cost frameworks machines instrumented
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -51,6 +51,12 @@ yaml-readers: $(VENV)/.dev tests/yaml_readers/node_modules/.ready ## hold PyYAML
 
 soak: $(VENV)/.dev ## a million calls against one sidecar: memory, descriptors, threads and journals stay flat (Linux)
 	$(BIN)/python -m soak
+
+soak-fleet: $(VENV)/.dev ## a hundred sidecars on a bucket of three nodes, while servers restart and die; prints times, memory and what was kept (Linux)
+	$(BIN)/python -m soak.fleet
+
+bench-commands: $(VENV)/.dev ## what `runs`, `runs show` and `export` cost with up to 100,000 journals
+	$(BIN)/python -m bench.commands
 
 cancels: $(VENV)/.dev ## cancel the Python library at random, 10,000 times on asyncio, uvloop and trio; prints the counts (Linux)
 	$(BIN)/python -m soak.cancels

@@ -17,7 +17,7 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from typing import Any
 
-from . import growth, measure, races, report
+from . import commands, growth, measure, races, report
 from .contestants import HERE, Contestant, GuardedFiles, all_contestants
 from .measure import Case
 
@@ -30,7 +30,9 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="two minutes: fewer cases, rounds and writes")
     parser.add_argument("--rounds", type=int, help="rounds a case")
     parser.add_argument("--only", nargs="+", metavar="NAME", help="these contestants alone")
-    parser.add_argument("--parts", nargs="+", default=["speed", "throughput", "growth", "races"], metavar="PART")
+    parser.add_argument(
+        "--parts", nargs="+", default=["speed", "throughput", "growth", "commands", "races"], metavar="PART"
+    )
     parser.add_argument("--case", nargs="+", metavar="ENTRIESxBYTES", help="these cases alone, as in 1024x2048")
     parser.add_argument("--results", default=os.path.join(HERE, "results"), metavar="DIR")
     parser.add_argument("--work", default=os.path.join(HERE, ".work"), metavar="DIR", help="on the disk to be measured")
@@ -91,6 +93,9 @@ def _measure(
     if "growth" in arguments.parts and any(who.name == "sidecar" for who in contestants):
         counts = (0, 1000) if arguments.quick else (0, 1000, 10_000)
         grown = growth.growth(counts, 2 if arguments.quick else 5, work, say)
+    operated: object = {}
+    if "commands" in arguments.parts and any(who.name == "sidecar" for who in contestants):
+        operated = commands.commands(commands.COUNTS[:1] if arguments.quick else commands.COUNTS, work, say)
     survivors: object = {}
     if "races" in arguments.parts:
         racing = [who for who in contestants if who.name != "floor"]
@@ -109,6 +114,7 @@ def _measure(
         "prompts": measure.prompts(contestants, work) if "speed" in arguments.parts else {},
         "throughput": rates,
         "growth": grown,
+        "commands": operated,
         "races": survivors,
     }
 

@@ -12,7 +12,7 @@ from memory_sidecar.run import records
 from .contestants import SidecarOnFiles
 from .measure import Case, notes, prepared
 
-__all__ = ["KINDS", "OPERATIONS", "growth"]
+__all__ = ["KINDS", "OPERATIONS", "fill", "growth"]
 
 KINDS = ("journals", "identities")
 OPERATIONS = ("ready", "open", "read", "create", "suspend", "list runs")
@@ -33,14 +33,14 @@ def growth(counts: Sequence[int], rounds: int, work: str, say: Callable[[str], N
             taken = found.setdefault(kind, {}).setdefault(count, {})
             with prepared([SidecarOnFiles()], stored, work, say) as directories:
                 for directory in directories.values():
-                    _fill(directory, kind, count)
+                    fill(directory, kind, count)
                     for number in range(rounds):
                         _turn(directory, number, taken)
             say(f"growth: {count} {kind}")
     return found
 
 
-def _fill(directory: str, kind: str, count: int) -> None:
+def fill(directory: str, kind: str, count: int) -> None:
     for number in range(count):
         identity, run = ("bench", f"old-{number}") if kind == "journals" else (f"agent-{number}", "old")
         runs = os.path.join(directory, "runs", identity)

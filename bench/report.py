@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from statistics import median, quantiles
 from typing import Any, Final, NamedTuple
 
+from .commands import shown
+
 __all__ = ["TARGETS", "Spread", "ratio", "spread", "table"]
 
 BASE: Final = "server-memory"
@@ -74,7 +76,14 @@ def table(results: Mapping[str, Any]) -> str:
     if results["interpreter"]:
         low, middle, high = (1000 * value for value in spread(results["interpreter"]))
         lines += ["", f"A bare interpreter starts and ends in {middle:.1f} ms [{low:.1f} to {high:.1f}]."]
-    lines += _targets(results) + _prompts(results) + _throughput(results) + _growth(results) + _races(results)
+    lines += (
+        _targets(results)
+        + _prompts(results)
+        + _throughput(results)
+        + _growth(results)
+        + _commands(results)
+        + _races(results)
+    )
     lines += ["", "Read with it:"]
     lines += [f"  {results['labels'][who]}: {remark}" for who, remark in results["remarks"].items() if remark]
     return "\n".join(lines)
@@ -177,6 +186,11 @@ def _growth(results: Mapping[str, Any]) -> list[str]:
         lines += ["", f"Cost by the number of {kind} in the state directory, {results['labels'].get(OURS)}:"]
         lines += _columns(rows)
     return lines
+
+
+def _commands(results: Mapping[str, Any]) -> list[str]:
+    found = results.get("commands") or {}
+    return ["", "An operator's commands, by the number of journals or notes:", *shown(found)] if found else []
 
 
 def _races(results: Mapping[str, Any]) -> list[str]:

@@ -24,6 +24,7 @@ from memory_sidecar.backend.row import Place as RowPlace
 from memory_sidecar.cli.review import directories, doctor, journals
 from memory_sidecar.cli.review.check import CODES
 from memory_sidecar.cli.shared.failure import Failure
+from memory_sidecar.harness import StartError
 from memory_sidecar.run import records
 from memory_sidecar.run.ledger import Journaled
 from memory_sidecar.store.authority import Store
@@ -280,7 +281,12 @@ def test_of_a_bucket_that_is_looked_at(tmp_path: Path, monkeypatch: pytest.Monke
         return info
 
     monkeypatch.setattr(inspection, "Api", Answers)
+
+    async def none(*_: object, **__: object) -> list[object]:
+        return []
+
     monkeypatch.setattr(inspection, "bind_info", nothing)
+    monkeypatch.setattr(inspection, "_lacking", none)
     monkeypatch.setattr(inspection.nats_connect, "connect", nothing)
     monkeypatch.setattr(inspection.nats_connect, "close", nothing)
     contexts = tmp_path / "nats" / "context"
@@ -295,3 +301,25 @@ def test_of_a_bucket_that_is_looked_at(tmp_path: Path, monkeypatch: pytest.Monke
         ("bucket-may-lose", "note"),
     ]
     assert all(one.mend for one in found)
+
+
+@pytest.mark.parametrize("spoilt", ["runs", "runs/bot", "memory", "memory/bot", "."], ids=lambda at: f"a file for {at}")
+def test_info_says_that_a_run_would_not_start_where_it_does_not(cli: Cli, tmp_path: Path, spoilt: str) -> None:
+    place = Place(tmp_path / "base")
+    (place.path / spoilt).parent.mkdir(parents=True, exist_ok=True)
+    (place.path / spoilt).write_text("a file in its place")
+    done = cli("info", "--check", *place.options)
+    with pytest.raises(StartError):
+        place.calls("r", ("memory_list", {}))
+    assert done.status == 1
+    assert "a run would start here" not in done.out
+    assert "is not a directory" in done.out
+    assert cli("doctor", *place.options).status == 1
+
+
+def test_info_says_that_a_run_would_start_where_it_does(cli: Cli, tmp_path: Path) -> None:
+    place = Place(tmp_path / "base")
+    assert "a run would start here" in cli("info", "--check", *place.options).out
+    place.calls("r", ("memory_list", {}))
+    place.journals.chmod(0o777)  # doctor's affair
+    assert "a run would start here" in cli("info", "--check", *place.options).out

@@ -7,7 +7,7 @@ from typing import Any
 
 import nats
 import pytest
-from tests.support.broker import Broker, add_bucket, connected, consumers, free_port, put, run_broker
+from tests.support.broker import Broker, add_bucket, api, connected, consumers, free_port, put, run_broker
 from tests.support.nkeys import KeyPair, credentials, encode_jwt, operator_config
 
 from .conftest import Cli, Done
@@ -73,6 +73,16 @@ class Fleet:
                     await put(nc, "b", f"bot.{key}", b"x")
 
         asyncio.run(make())
+
+    def keys(self, broker: Broker) -> set[str]:
+        """All names that the bucket has a message of."""
+
+        async def look() -> set[str]:
+            async with connected(broker.url, user="op", password="p") as nc:
+                info = await api(nc, "STREAM.INFO.KV_b", {"subjects_filter": ">"})
+                return {subject.removeprefix("$KV.b.") for subject in info["state"]["subjects"]}
+
+        return asyncio.run(look())
 
     def left_over(self, broker: Broker) -> int:
         async def count() -> int:
@@ -145,6 +155,14 @@ def lacking_fails(fleet: Fleet, *every: str) -> None:
             done = fleet.run("import", "-", stdin=NOTE) if "$KV." in lacking else fleet.run("list")
             # Without that one nothing fails: the server itself removes a listing's consumer after ten seconds.
             assert (done.status == 0) is (".CONSUMER.DELETE." in lacking), lacking
+            # Both commands that look say so beforehand, and change nothing by asking.
+            for words in (("info", "--check", "--json"), ("doctor", "--json")):
+                looked = fleet.run(*words)
+                assert (looked.status == 0) is (done.status == 0), (words, lacking)
+                assert (done.status == 0) or "does not permit" in looked.out or "STREAM.INFO" in lacking, lacking
+            if "$KV." in lacking:
+                assert '"not-permitted"' in looked.out
+        assert fleet.keys(broker) == {"bot.plain", "bot.poison"}
 
 
 @pytest.mark.parametrize("boundary", ["an inbox each", "an account each"])

@@ -1,7 +1,7 @@
 """What `doctor` and `info --check` see of a bucket: bound as a run would bind it, looked at, and nothing changed."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Awaitable, Mapping
+from typing import Any, Final
 
 from ...named_tuple import NamedTuple
 from ..description import Finding
@@ -11,7 +11,9 @@ from . import context as nats_context
 from .api import ATTEMPT_SECONDS, Api, NoAnswerError, RefusedError
 from .bucket import UNREACHABLE, bind_info
 from .options import JetStreamOptions, resolve_prefix
+from .refused import not_permitted
 from .settings import Problem, absent_replicas, limits, refusals, risks
+from .view import View
 
 __all__ = ["Inspected", "inspect_jetstream"]
 
@@ -27,7 +29,9 @@ class Inspected(NamedTuple):
     """What an operator should know although runs start there."""
 
 
-async def inspect_jetstream(options: JetStreamOptions, *, identity: str, context: str | None) -> Inspected:
+async def inspect_jetstream(
+    options: JetStreamOptions, *, identity: str, context: str | None, read_only: bool
+) -> Inspected:
     """Bind as a run would, and tell the bucket's state and all that would be refused. Changes nothing.
 
     Raises:
@@ -45,6 +49,7 @@ async def inspect_jetstream(options: JetStreamOptions, *, identity: str, context
         root = f"$KV.{options.bucket}."
         stored = await api.info(f"KV_{options.bucket}", ATTEMPT_SECONDS * 2, subjects=root + ">")
         found = refusals(options.bucket, info.config, loaded.name)
+        lacking = await _lacking(api, options.bucket, prefix, read_only=read_only)
     except (RefusedError, NoAnswerError) as error:
         raise BackendError(UNREACHABLE) from error
     finally:
@@ -74,9 +79,36 @@ async def inspect_jetstream(options: JetStreamOptions, *, identity: str, context
         "prefixes_that_may_nest": sorted({key.split(".")[0] for key in ours if "." in key}),
     }
     kinds = (
+        ("not-permitted", "wrong", lacking),
         ("bucket-full", "wrong", full),
         ("bucket-nearly-full", "note", soon),
         ("replica-absent", "note", absent),
         ("bucket-may-lose", "note", lost),
     )
-    return Inspected(state, found, [Finding(code, how, *one) for code, how, several in kinds for one in several])
+    return Inspected(
+        state, [*found, *lacking], [Finding(code, how, *one) for code, how, several in kinds for one in several]
+    )
+
+
+_IMPOSSIBLE: Final = {"Nats-Expected-Stream": "-", "Nats-Expected-Last-Subject-Sequence": str(2**63 - 1)}
+"""A message with these is never stored: no stream has that name, and none has come so far."""
+
+
+async def _lacking(api: Api, bucket: str, prefix: str, *, read_only: bool) -> list[Problem]:
+    """What the broker does not permit this user, of all that a run asks for; nothing is changed by asking."""
+    stream, root = f"KV_{bucket}", f"$KV.{bucket}." + (f"{prefix}." if prefix else "")
+    lacking: list[Problem] = []
+
+    async def tried(asked: Awaitable[object]) -> None:
+        try:
+            await asked
+        except RefusedError as error:
+            if error.code == 403:
+                problem, _, remedy = not_permitted(error, root).partition("; ")
+                lacking.append(Problem(problem, remedy))
+
+    await tried(api.last(stream, f"{root}permitted", ATTEMPT_SECONDS))
+    await tried(View(api, stream, root, lambda _: None).list())
+    if not read_only:
+        await tried(api.publish(f"{root}permitted", b"", _IMPOSSIBLE, ATTEMPT_SECONDS))
+    return lacking

@@ -107,7 +107,9 @@ def _check(options: JetStreamOptions, place: Place) -> "Looked":
     from .inspection import inspect_jetstream
     from .kept_secrets import looked_at
 
-    looking = inspect_jetstream(options, identity=place.identity or "", context=place.context)
+    looking = inspect_jetstream(
+        options, identity=place.identity or "", context=place.context, read_only=place.read_only
+    )
     state, refused, found = asyncio.run(looking)
     facts = [fact(name, value, "none seen" if value == [] else None) for name, value in state.items()]
     findings = [*found, *looked_at(place.context)]

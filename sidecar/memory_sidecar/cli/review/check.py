@@ -33,6 +33,7 @@ CODES: Final = {
     "bucket-nearly-full": "the bucket soon refuses new notes",
     "bucket-may-lose": "under these settings an acknowledged note may be lost",
     "replica-absent": "a replica of the bucket is down or behind",
+    "not-permitted": "the broker does not permit what a run asks for",
     "deletion-marks": "so many marks of deletions that calls are slow",
     "credentials-open-to-others": "other users may read the broker's credentials",
     "jwt-expired": "the user's JWT has expired",

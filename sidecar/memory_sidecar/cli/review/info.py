@@ -9,7 +9,7 @@ Exit statuses: 0 all is well; 1 --check found that a run would be refused; 78 th
 import argparse
 import json
 import os
-from typing import Any
+from typing import Any, Final
 
 from exposure_policy import TOOLS
 
@@ -18,10 +18,11 @@ from ...backend.choose import check, describe, must_be_named, row_of, warnings
 from ...backend.description import Description, Looked, json_of
 from ...backend.opened import BackendError
 from ...config import Config
-from ...exits import EX_CONFIG
+from ...exits import EX_CONFIG, StartError
 from ...places import neighbours
 from ...plain import visible
 from ...remedy import RemedyError
+from ...run.directory import identity_directory
 from ...store import rules
 from ...system import disk, files
 from ...system.lockdown import available
@@ -29,6 +30,7 @@ from ...tools.catalog import Catalog
 from ..shared.failure import Failure, complain
 from ..shared.places import PLACES, add_options, places
 from ..shared.whose import check_named
+from .directories import check_directory
 
 __all__ = ["configure", "run"]
 
@@ -65,10 +67,28 @@ def _check(arguments: Arguments) -> Looked:
     if not config.memory.enabled:
         return Looked([])
     try:
-        check_named(describe(config, identity, arguments.store_dir), arguments)
-        return check(config, identity, arguments.store_dir)
-    except (BackendError, Failure) as error:
+        where = describe(config, identity, arguments.store_dir)
+        check_named(where, arguments)
+        unusable = _unusable(arguments, config, where, identity)
+        found = check(config, identity, arguments.store_dir) if not unusable else Looked([])
+        return found._replace(refused=[*unusable, *found.refused])
+    except (BackendError, StartError, Failure) as error:
         return Looked([], [str(error)])
+
+
+_REFUSED: Final = ("directory-unusable", "disk-read-only", "disk-unfit")
+"""What `doctor` finds wrong with a directory and a run cannot start with."""
+
+
+def _unusable(arguments: Arguments, config: Config, where: Description, identity: str | None) -> list[str]:
+    """Which directories a run could not be started with, and what mends that."""
+    journal = files.absolute(arguments.journal_dir or default_journal_dir(arguments.store_dir))
+    own = identity_directory(journal, identity) if identity is not None and rules.is_key(identity) else journal
+    checks = list(check_directory("journal", own, "--journal-dir"))
+    if where.directory is not None and where.directory.path is not None:
+        directory, read_only = where.directory, config.memory.read_only
+        checks += check_directory("store", where.directory.path, directory.option, read_only, directory.vouch)
+    return [f"{one.found}; {one.mend}" for one in checks if one.code in _REFUSED]
 
 
 def _show_check(found: Looked) -> None:

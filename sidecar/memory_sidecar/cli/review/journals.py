@@ -29,6 +29,9 @@ def check_journals(given: Arguments, run_id: str | None, identity: str | None) -
     yield from check_directory("journal", directory, "--journal-dir")
     if os.path.lexists(directory) and not (os.path.isdir(directory) and os.access(directory, os.R_OK | os.X_OK)):
         return
+    if identity is not None and is_key(identity) and os.path.lexists(identity_directory(directory, identity)):
+        own = check_directory("journal", identity_directory(directory, identity), "--journal-dir")
+        yield from (one for one in own if one.code == "directory-unusable")
     states: dict[str, str] = {}
     counts: dict[str, int] = {}
     older: set[str] = set()
