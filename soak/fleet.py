@@ -247,7 +247,7 @@ async def _changed(nc: Any) -> bool:
 
 
 def _tell(what: str, values: Sequence[float]) -> None:
-    cut = statistics.quantiles(values, n=100) if len(values) > 1 else [*values] * 99
+    cut = statistics.quantiles(values, n=100, method="inclusive") if len(values) > 1 else [*values] * 99
     print(f"{what}: middle {cut[49]:.0f}, 95 % {cut[94]:.0f}, most {max(values):.0f}")
 
 

@@ -100,6 +100,7 @@ def _read(memory: Memory, lines: IO[bytes]) -> tuple[int, dict[str, tuple[str, s
                     problems[item.key] = unreadable(memory, item.key, error)
                 bar.advance()
     except KeyboardInterrupt:
-        complain(f"\nstopped after {count} of {counted(len(items), 'note')}; nothing was written: run it again")
+        stopped = f"stopped after {count} of {counted(len(items), 'note')}"
+        complain(f"\n{stopped}; nothing was written: run the same command again")
         raise
     return count, problems
