@@ -4,6 +4,7 @@ import base64
 import binascii
 import json
 import os
+import shlex
 import stat
 import time
 from collections.abc import Iterator
@@ -37,7 +38,7 @@ def _open_to_others(context: NatsContext) -> Iterator[Finding]:
         mode = stat.S_IMODE(os.stat(path).st_mode)
         if mode & 0o077:
             found = f"{path} holds credentials and is open to other users (mode {mode:04o})"
-            yield Finding("credentials-open-to-others", "note", found, f"chmod 600 {path}")
+            yield Finding("credentials-open-to-others", "note", found, f"chmod 600 {shlex.quote(path)}")
 
 
 def _ends(context: NatsContext) -> Iterator[Finding]:
