@@ -28,7 +28,6 @@ from memory_sidecar.backend.file import FileOptions, open_file
 from memory_sidecar.backend.file.store_id import FILE_NAME
 from memory_sidecar.cli import main
 from memory_sidecar.cli.notes import copying
-from memory_sidecar.store.contract import Entry
 from memory_sidecar.system import exchange, files, staging
 
 from . import tracer
@@ -50,10 +49,10 @@ TARGET = {
 ERRORS = [errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.EPERM, errno.EMFILE, errno.ENOMEM]
 
 
-def notes(directory: Path) -> dict[str, Entry]:
-    """What a store reads there."""
+def notes(directory: Path) -> dict[str, str]:
+    """The text of every note that a store lists there, whole: a copy carries each byte."""
     store = open_file(FileOptions(directory=str(directory)), "copied", None).store
-    return {item.key: store.read(item.key) for item in store.list()}
+    return {item.key: (directory / f"{item.key}.md").read_text() for item in store.list()}
 
 
 def prepare(place: Path) -> None:
@@ -93,8 +92,7 @@ def verify(place: Path, options: tuple[str, ...], answer: bytes | None) -> list[
     }:
         wrong.append("the source was touched")
     there = notes(place / "to")  # opening it sweeps what was left behind
-    before = {key: expected(TARGET[key]) for key in TARGET}
-    copied = {key: expected(text) for key, text in SOURCE.items()}
+    before, copied = TARGET, SOURCE
     may_change = set(copied) if "--overwrite" in options else set(copied) - set(before)
     for key in {*before, *copied, *there}:
         allowed = [before.get(key), *([copied[key]] if key in may_change else [])]
@@ -114,12 +112,7 @@ def verify(place: Path, options: tuple[str, ...], answer: bytes | None) -> list[
     return wrong
 
 
-def expected(text: str) -> Entry:
-    described = text.partition("description: ")[2].partition("\n")[0].strip("'")
-    return Entry(described, text.partition("---\n\n")[2]) if described else Entry("(no description)", text)
-
-
-def dishonest(answer: bytes, done: dict[str, Entry], before: dict[str, Entry]) -> list[str]:
+def dishonest(answer: bytes, done: dict[str, str], before: dict[str, str]) -> list[str]:
     """Where the exit status or the report contradicts what is at the target; `done` is what equals the source."""
     if answer.startswith(b"raised"):
         return [f"it ended with an exception: {answer!r}"]
@@ -259,7 +252,7 @@ class BucketCopy:
             text = f"---\ndescription: One of many\n---\n\n{LONG_TEXT}{number}"
             (place / "from" / f"note{number}.md").write_text(text)
         self._source = self._read_source()
-        self.notes = {name.removesuffix(".md"): expected(text) for name, text in self._source.items()}
+        self.notes = {name.removesuffix(".md"): text for name, text in self._source.items()}
         self._back = place / "back"
         (place / "back.yaml").write_text(
             f"identity: copied\nharness: {{memory: {{enabled: true, options: {{directory: '{self._back}'}}}}}}\n"
@@ -294,7 +287,7 @@ class BucketCopy:
             said, _ = process.communicate(timeout=60)
         return process.returncode, said
 
-    def stored(self) -> dict[str, Entry]:
+    def stored(self) -> dict[str, str]:
         shutil.rmtree(self._back, ignore_errors=True)
         status, said = self.copy("bucket.yaml", "back.yaml")
         assert status == 0, said
