@@ -78,6 +78,11 @@ CLEAN = [
         "inputSchema": {"properties": {"key": {}}},
     },
     {"name": "find_leaks", "description": "Finds memory leaks and lists the allocation stacks."},
+    {
+        "name": "edit_diagram",
+        "description": "Look first if it was not created here, or if you are unsure that your memory of it is accurate.",
+        "inputSchema": {"properties": {"operation": {"enum": ["update", "add", "delete"]}}},
+    },
     {"name": "put_object", "inputSchema": {"properties": {"key": {}, "content": {}, "overwrite": {}}}},
     {"name": "set", "inputSchema": {"properties": {"key": {}, "description": {}, "content": {}, "space": {}}}},
     {"name": "put", "outputSchema": {"properties": {"key": {}, "written": {}}}},

@@ -59,6 +59,7 @@ _OTHER_SENSE: Final = re.compile(
     r"|consum\w*|in-memory|shared memory|memory[- ]mapped|hardware|device|flash|debug\w*|buffers?|cache[sd]?"
     r"|memory[- ]efficient|memory (?:size|limits?|image|map|regions?|layout)|forensic\w*|lstm|neural"
     r"|short[- ]term memory (?:network|model|layer)s?|computer memory|human memory|memory foam|memory lane"
+    r"|(?:your|its|my) memory of"  # what the model itself has in mind
     r"|photos?|games?|cards?|puzzles?)\b"
 )
 _MACHINE: Final = re.compile(
