@@ -80,7 +80,7 @@ CLEAN = [
     {"name": "find_leaks", "description": "Finds memory leaks and lists the allocation stacks."},
     {
         "name": "edit_diagram",
-        "description": "Look first if it was not created here, or if you are unsure that your memory of it is accurate.",
+        "description": "Look first if it was not created here, or if you doubt that your memory of it is accurate.",
         "inputSchema": {"properties": {"operation": {"enum": ["update", "add", "delete"]}}},
     },
     {"name": "put_object", "inputSchema": {"properties": {"key": {}, "content": {}, "overwrite": {}}}},
