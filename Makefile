@@ -14,7 +14,7 @@ FRAMEWORKS := $(or $(NAMES),$(patsubst requirements/frameworks/%.txt,%,$(wildcar
 JAVASCRIPT := examples/adapters/js
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help demo test test-long faults audit-corpus fuzz soak soak-fleet bench-commands cancels races reference other-writers mutants bench bench-quick yaml-readers lint format schema lock clean guards-fastmcp guards-mcp-1 guards-cost frameworks machines instrumented
+.PHONY: help demo test test-long faults audit-corpus fuzz soak soak-fleet bench-commands cancels races reference other-writers mutants bench bench-quick yaml-readers lint format schema lock clean guards-fastmcp guards-mcp-1 guards-cost frameworks machines instrumented types
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -84,6 +84,9 @@ frameworks: $(VENV)/.dev $(FRAMEWORKS:%=.frameworks/%/.ready) $(if $(filter js,$
 
 instrumented: .instrumented/.ready ## a session under ddtrace-run and opentelemetry-instrument, the real packages (Linux)
 	.instrumented/bin/python -m tests.machines.instrumented
+
+types: $(VENV)/.dev tests/pyright/node_modules/.ready ## the examples under pyright and strict mypy, each where its framework is installed: make frameworks first (needs Node)
+	$(BIN)/python -m tests.frameworks.types $(NAMES)
 
 guards-cost: $(VENV)/.dev ## what a guard adds to a call, a listing and a request; fails if a call costs 0.1 ms more
 	$(BIN)/python -m bench.guards
@@ -174,6 +177,10 @@ $(JAVASCRIPT)/node_modules/.ready: .frameworks/js/.ready $(JAVASCRIPT)/package-l
 	$(PYTHON) -m venv $(@D)
 	$(@D)/bin/python -m pip --disable-pip-version-check --quiet install --require-hashes -r requirements/instrumented.txt
 	$(@D)/bin/python -m pip --disable-pip-version-check --quiet install --no-deps --no-build-isolation --editable .
+	@touch $@
+
+tests/pyright/node_modules/.ready: tests/pyright/package-lock.json
+	cd tests/pyright && npm ci --ignore-scripts --no-audit --no-fund
 	@touch $@
 
 tests/yaml_readers/node_modules/.ready: tests/yaml_readers/package.json tests/yaml_readers/package-lock.json

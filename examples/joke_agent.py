@@ -114,10 +114,11 @@ class ScriptedModel:
                 return Reply([Block("tool_use", name="memory_read", input={"key": "cow-jokes"})])
             self.told = []
             step = 1
-        if self.told is None:
-            self.told = json.loads(messages[-1]["content"][0]["content"])["content"].splitlines()
+        told = self.told
+        if told is None:
+            told = self.told = json.loads(messages[-1]["content"][0]["content"])["content"].splitlines()
         if not self.joke:
-            self.joke = next((joke for joke in self.JOKES if joke not in self.told), "")
+            self.joke = next((joke for joke in self.JOKES if joke not in told), "")
             if not self.joke:
                 return Reply([Block("text", text="I have told every cow joke I know. They have been milked dry.")])
             return Reply([Block("tool_use", name="cow_say", input={"text": self.joke})])
@@ -125,8 +126,8 @@ class ScriptedModel:
             note = {
                 "key": "cow-jokes",
                 "description": "All cow jokes told so far, one a line",
-                "content": "\n".join([*self.told, self.joke]),
-                "overwrite": bool(self.told),
+                "content": "\n".join([*told, self.joke]),
+                "overwrite": bool(told),
             }
             return Reply([Block("tool_use", name="memory_write", input=note)])
         return Reply([Block("text", text="I could go on, but I would only be milking it.")])

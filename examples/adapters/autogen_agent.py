@@ -18,8 +18,13 @@ MODEL = ModelInfo(
 async def ask(question: str) -> str:
     client = OpenAIChatCompletionClient(model="gpt-5.2", model_info=MODEL)
     async with MemorySidecar.launch(identity="assistant", store_dir="state") as memory, memory.run() as run:
-        tools = [FunctionTool(function, function.__doc__ or "") for function in functions(run)]
-        agent = AssistantAgent("assistant", client, tools=tools, system_message=run.instructions, max_tool_iterations=9)
+        agent = AssistantAgent(
+            "assistant",
+            client,
+            tools=[FunctionTool(function, function.__doc__ or "") for function in functions(run)],
+            system_message=run.instructions,
+            max_tool_iterations=9,
+        )
         return str((await agent.run(task=question)).messages[-1].to_text())
 
 

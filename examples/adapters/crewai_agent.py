@@ -16,7 +16,7 @@ def ask(question: str) -> str:
             llm=LLM(model="openai/gpt-5.2"),
             tools=[tool(function.__name__)(function) for function in functions(run)],
         )
-        return str(agent.kickoff(question).raw)
+        return str(agent.kickoff(question))
 
 
 print(ask("We deploy on Tuesdays. Please note that."))

@@ -8,7 +8,7 @@ from memory_sidecar.harness.sync import MemorySidecar
 
 def ask(question: str) -> str:
     with MemorySidecar.launch(identity="assistant", store_dir="state") as memory, memory.run() as run:
-        signature = dspy.Signature("question -> answer", run.instructions)
+        signature = dspy.make_signature("question -> answer", run.instructions)
         with dspy.context(lm=dspy.LM("openai/gpt-5.2")):
             return str(dspy.ReAct(signature, tools=functions(run))(question=question).answer)
 

@@ -20,7 +20,8 @@ async def ask(question: str) -> str:
         )
         runner = InMemoryRunner(agent, app_name="assistant")
         events = await runner.run_debug(question, quiet=True)
-        return "".join(part.text or "" for part in events[-1].content.parts)
+        answer = events[-1].content
+        return "".join(part.text or "" for part in answer.parts or ()) if answer else ""
 
 
 print(asyncio.run(ask("We deploy on Tuesdays. Please note that.")))

@@ -4,6 +4,7 @@ pip install 'memory-sidecar[openai]'; set OPENAI_API_KEY, and OPENAI_BASE_URL fo
 """
 
 import asyncio
+from typing import Any
 
 from openai import AsyncOpenAI
 
@@ -15,7 +16,10 @@ client = AsyncOpenAI()
 
 async def ask(question: str) -> None:
     async with MemorySidecar.launch(identity="assistant", store_dir="state") as memory, memory.run() as run:
-        messages = [{"role": "developer", "content": run.instructions}, {"role": "user", "content": question}]
+        messages: list[Any] = [
+            {"role": "developer", "content": run.instructions},
+            {"role": "user", "content": question},
+        ]
         while True:
             completion = await client.chat.completions.create(
                 model="gpt-5.5", messages=messages, tools=memory_chat_tools(run)

@@ -4,6 +4,7 @@ pip install 'memory-sidecar[openai]'; set OPENAI_API_KEY.
 """
 
 import asyncio
+from typing import Any
 
 from openai import AsyncOpenAI
 
@@ -15,7 +16,7 @@ client = AsyncOpenAI()
 
 async def ask(question: str) -> None:
     async with MemorySidecar.launch(identity="assistant", store_dir="state") as memory, memory.run() as run:
-        input_list = [{"role": "user", "content": question}]
+        input_list: list[Any] = [{"role": "user", "content": question}]
         while True:
             response = await client.responses.create(
                 model="gpt-5.5", instructions=run.instructions, tools=memory_tools(run), input=input_list

@@ -9,9 +9,12 @@ from memory_sidecar.harness.sync import MemorySidecar
 
 def ask(question: str) -> str:
     with MemorySidecar.launch(identity="assistant", store_dir="state") as memory, memory.run() as run:
-        tools = [tool(function) for function in functions(run)]
-        model = OpenAIModel(model_id="gpt-5.2")
-        agent = Agent(model=model, tools=tools, system_prompt=run.instructions, callback_handler=None)
+        agent = Agent(
+            model=OpenAIModel(model_id="gpt-5.2"),
+            tools=[tool(function) for function in functions(run)],
+            system_prompt=run.instructions,
+            callback_handler=None,
+        )
         return str(agent(question)).strip()
 
 

