@@ -86,7 +86,7 @@ instrumented: .instrumented/.ready ## a session under ddtrace-run and openteleme
 	.instrumented/bin/python -m tests.machines.instrumented
 
 types: $(VENV)/.dev tests/pyright/node_modules/.ready ## the examples under pyright and strict mypy, each where its framework is installed: make frameworks first (needs Node)
-	$(BIN)/python -m tests.frameworks.types $(NAMES)
+	$(BIN)/python -m tests.frameworks.typed $(NAMES)
 
 guards-cost: $(VENV)/.dev ## what a guard adds to a call, a listing and a request; fails if a call costs 0.1 ms more
 	$(BIN)/python -m bench.guards

@@ -52,7 +52,7 @@ def test_they_are_found_as_a_plugin_is(tmp_path: Path) -> None:
 def test_the_fake_needs_no_pytest(tmp_path: Path) -> None:
     (tmp_path / "pytest.py").write_text("raise ImportError")
     code = "from memory_sidecar.testing import FakeMemory; FakeMemory()"
-    more = {"PYTHONPATH": str(tmp_path)}
+    more = {"PYTHONPATH": f"{tmp_path}:{environment().get('PYTHONPATH', '')}"}
     done = subprocess.run([sys.executable, "-c", code], env=environment() | more, capture_output=True, check=False)
     assert (done.returncode, done.stderr) == (0, b"")
 

@@ -109,7 +109,10 @@ async def memory_session(
 ) -> AsyncIterator[ClientSession]:
     """Start a sidecar, yield an initialized `ClientSession` with it, and end it.
 
-    `session.instructions` is the run's system text. Everything else is as `memory_transport` says.
+    `session.instructions` is the run's system text. Everything else is as `memory_transport` says. The session begins
+    with the handshake, also where the SDK speaks MCP 2026-07-28: only the handshake opens the run, so that one which
+    is in use elsewhere or cannot be resumed is refused here and not at the model's first call. A client over
+    `memory_transport` may speak either.
 
     Raises:
         ImportError: the SDK is not installed.

@@ -1,6 +1,6 @@
 """Holds the examples to the types, as a reader's editor does: pyright on all, mypy in strict mode on some.
 
-    python -m tests.frameworks.types [NAME ...]
+    python -m tests.frameworks.typed [NAME ...]
 
 Those that need nothing but the development environment are checked in it, by both. Each framework's is checked by
 pyright in the environment that `make frameworks` made; one that is not there is told. mypy would read all of a
