@@ -20,8 +20,8 @@ pytestmark = pytest.mark.skipif(STRACE is None, reason="strace is not installed"
 
 OLD = "old " * 2000
 NEW = "new " * 3000
-SAMPLE = 5
-"""In the default run every fifth kill is tried; over the two writes that still touches each kind of call."""
+SAMPLE = 10
+"""In the default run every tenth kill is tried; the long tests try each, and tests/faults those of seven operations."""
 
 
 @contextlib.contextmanager
