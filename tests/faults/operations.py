@@ -106,7 +106,8 @@ def verify(name: str, place: Path, answer: bytes | None, *, power_cut: bool = Fa
         return [f"the process would have failed: {answer!r}"]
     operation = OPERATIONS[name]
     structured, error, unsaved = json.loads(answer) if answer is not None else (None, None, None)
-    acknowledged = structured is not None and structured.get("found", True)
+    # A refusal that the model can act on is none: a note that may not be read in that moment counts as changed.
+    acknowledged = structured is not None and structured.get("found", structured.get("written", True))
     wrong = []
     if "/" in (error or "") or str(place) in f"{structured}":
         wrong.append(f"a path is shown: {error} {structured}")

@@ -27,7 +27,16 @@ def contract(disk: Path) -> str:
     Raises:
         AssertionError: it isn't kept there.
     """
-    words = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", f"--basetemp={disk / 'contract'}"]
+    words = [
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:xdist",
+        "-o",
+        "tmp_path_retention_policy=none",
+        f"--basetemp={disk / 'contract'}",
+    ]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *words, "tests/backend/test_file_contract.py"],
         capture_output=True,

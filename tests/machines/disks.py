@@ -138,7 +138,7 @@ _ENCFS: Final = ("encfs", "--standard", "--extpass", "cat {password}", "{lower}"
 DISKS: Final[dict[str, Disk]] = {
     "tmpfs": Disk(_tmpfs("nodev")),
     "tmpfs, nosuid, noexec, nodev": Disk(_tmpfs("nosuid,noexec,nodev")),
-    "ext4, small inodes": Disk(_image("16", "", "mkfs.ext4", "-q", "-I", "128", "-b", "1024")),
+    "ext4, small inodes": Disk(_image("96", "", "mkfs.ext4", "-q", "-I", "128", "-b", "1024")),
     "ext4, no journal, few inodes": Disk(_image("16", "", "mkfs.ext4", "-q", "-O", "^has_journal", "-N", "64")),
     "ext4, names without case": Disk(_casefold, folds_case=True),
     "ext2": Disk(_image("16", "", "mkfs.ext2", "-q")),
@@ -155,10 +155,10 @@ DISKS: Final[dict[str, Disk]] = {
     "fuse2fs": Disk(_fuse_image("16", _EXT4, "fuse2fs", "-o", "rw", "{image}", "{at}"), guard="vouch"),
     "ntfs-3g": Disk(_fuse_image("16", _NTFS, "ntfs-3g", "{device}", "{at}")),
     "ntfs, names without case": Disk(
-        _fuse_image("16", _NTFS, "lowntfs-3g", "-o", "ignore_case", "{device}", "{at}"),
+        _fuse_image("96", _NTFS, "lowntfs-3g", "-o", "ignore_case", "{device}", "{at}"),
         folds_case=True,
     ),
-    "exfat-fuse": Disk(_fuse_image("16", ("mkfs.exfat",), "mount.exfat-fuse", "{device}", "{at}"), folds_case=True),
+    "exfat-fuse": Disk(_fuse_image("96", ("mkfs.exfat",), "mount.exfat-fuse", "{device}", "{at}"), folds_case=True),
     "fusefat": Disk(
         _fuse_image("16", ("mkfs.vfat",), "fusefat", "-o", "rw+", "{image}", "{at}"), "vouch", folds_case=True
     ),
