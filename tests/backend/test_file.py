@@ -364,7 +364,7 @@ def test_a_persons_note_without_a_header_is_used_like_any_other(notes: Path) -> 
     (notes / "todo.md").write_bytes(b"\xef\xbb\xbfbuy milk\r\n")
     assert store.list() == [Item("todo", "")]
     scope = Scope()
-    assert store.read("todo", scope=scope) == Entry("", "buy milk\r\n")
+    assert store.read("todo", scope=scope) == Entry("", "buy milk\r\n", "\ufeff")
     store.update("todo", "shopping", "buy bread", scope=scope)
     assert (notes / "todo.md").read_bytes() == b"---\ndescription: shopping\n---\n\nbuy bread"
     assert store.delete("todo") is True

@@ -64,7 +64,8 @@ def serialize(description: str, content: str, header: str = "") -> bytes:
     if not _is_text(header):
         raise _not_kept()
     if header in ("", _BOM.decode()):
-        return f"{header}{_own_header(description)}{content}".encode()
+        # With a byte order mark before it, the implementation in Go would take the header for a part of the text.
+        return f"{_own_header(description)}{content}".encode()
     try:
         return _kept(description, content, header)
     except InvalidError:
