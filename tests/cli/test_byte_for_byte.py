@@ -15,6 +15,7 @@ from memory_sidecar.backend.file import FileOptions, open_file
 from memory_sidecar.backend.jetstream.bucket import bind
 from memory_sidecar.backend.jetstream.options import JetStreamOptions
 from memory_sidecar.backend.jetstream.thread import JetStreamBackend
+from memory_sidecar.backend.opened import Opened
 from memory_sidecar.cli.notes.quarantine import _move, _read
 from memory_sidecar.cli.shared.memory import Memory
 from memory_sidecar.cli.shared.transfer import carried, put
@@ -84,7 +85,7 @@ def test_an_entry_tells_every_byte_of_its_document(document: bytes) -> None:
     except UnreadableError:
         return
     assert restored(entry) == document
-    (note,) = decode(encode({}, [Note("key", entry)])).notes
+    (note,) = decode(b"".join(encode({}, [Note("key", entry)]))).notes
     try:
         brought = carried("key", note.entry)
     except StoreError:
@@ -103,8 +104,8 @@ def memories(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Memory]]
         bound = loop.run(bind(nc, JetStreamOptions(loop.run(add_bucket(nc))), identity="agent"))
         bucket = Store(JetStreamBackend(bound.notes, loop.run), guard=True)
         yield [
-            Memory(files.store, files.fingerprint, "agent", "file", None),
-            Memory(bucket, bound.fingerprint, "agent", "jetstream", None),
+            Memory(files.store, files, "agent", "file", None),
+            Memory(bucket, Opened(bucket, bound.fingerprint), "agent", "jetstream", None),
         ]
         loop.run(connection.__aexit__(None, None, None))
 
@@ -163,9 +164,9 @@ def test_what_is_kept_byte_for_byte_can_be_imported(cli: Cli, place: Place, othe
 
 
 def test_a_kept_document_that_is_not_base64_is_told(cli: Cli, place: Place) -> None:
-    lines = encode({"quarantine": {"key": "a", "document": "?"}}, [])
+    lines = b"".join(encode({"quarantine": {"key": "a", "document": "?"}}, []))
     done = cli("import", "-", *place.options, stdin=lines.decode())
     assert (done.status, "its document is not base64" in done.err) == (1, True)
-    illegal = encode({"quarantine": {"key": "../a", "document": ""}}, [])
+    illegal = b"".join(encode({"quarantine": {"key": "../a", "document": ""}}, []))
     assert "This key is not legal" in cli("import", "-", *place.options, stdin=illegal.decode()).err
     assert json.loads(lines.splitlines()[0])["notes"] == 0

@@ -120,3 +120,22 @@ def test_a_closed_stdin_is_said(place: Place, words: tuple[str, ...]) -> None:
     )
     assert done.returncode == 64
     assert "stdin is closed" in done.stderr
+
+
+@pytest.mark.parametrize("to", ["-", "file"])
+def test_an_export_without_room_to_put_it_together_is_told_and_writes_nothing(
+    place: Place, tmp_path: Path, to: str
+) -> None:
+    place.write(*(f"note{number}" for number in range(17)), content=LONG)  # more than is put together in memory
+    process = subprocess.run(
+        ["sh", "-c", 'trap "" XFSZ; exec "$@"', "sh", *PROGRAM, "export", "--to", to, *place.options],
+        capture_output=True,
+        cwd=tmp_path,
+        env=environment(),
+        text=True,
+        check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 19, 1 << 19)),
+    )
+    assert (process.returncode, process.stdout) == (1, "")
+    assert "no room to put the notes together: File too large; make room" in process.stderr
+    assert not (tmp_path / "file").exists()

@@ -13,7 +13,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterator
-from typing import IO
+from typing import IO, Final
 
 from ...exits import EX_FOUND, EX_USAGE
 from ...run.records import timestamp
@@ -26,6 +26,9 @@ from ..shared.places import PLACES, add_options, places
 from ..shared.report import counted, print_json, progress
 
 __all__ = ["configure", "run"]
+
+_IN_MEMORY: Final = 1 << 20
+"""Bytes of notes that are put together in memory."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -75,12 +78,12 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _spool(path: str | None) -> IO[bytes]:
-    """A file without a name for the notes, as the first line counts them: a memory may be larger than this process."""
+    """For the notes, as the first line counts them: in memory at first, then a file without a name, as there may be
+    more than this process can hold."""
     directory = os.path.dirname(os.path.abspath(path)) if path is not None else None
-    try:
-        return tempfile.TemporaryFile(dir=directory)
-    except FileNotFoundError:
-        return tempfile.TemporaryFile()  # told when the file is saved
+    if directory is not None and not os.path.isdir(directory):
+        directory = None  # told when the file is saved
+    return tempfile.SpooledTemporaryFile(_IN_MEMORY, dir=directory)
 
 
 def _read(memory: Memory, lines: IO[bytes]) -> tuple[int, dict[str, tuple[str, str]]]:
@@ -92,7 +95,7 @@ def _read(memory: Memory, lines: IO[bytes]) -> tuple[int, dict[str, tuple[str, s
         with progress("export", len(items)) as bar:
             for item in items:
                 try:
-                    lines.write(encode_note(Note(item.key, memory.read(item.key))))
+                    _put(lines, encode_note(Note(item.key, memory.read(item.key))))
                     count += 1
                 except KeyNotFoundError:
                     pass  # deleted since it was listed: the export is of a moment when it was gone
@@ -104,3 +107,13 @@ def _read(memory: Memory, lines: IO[bytes]) -> tuple[int, dict[str, tuple[str, s
         complain(f"\n{stopped}; nothing was written: run the same command again")
         raise
     return count, problems
+
+
+def _put(lines: IO[bytes], line: bytes) -> None:
+    try:
+        lines.write(line)
+    except OSError as error:
+        raise Failure(
+            f"there is no room to put the notes together: {error.strerror}",
+            "make room beside the file, or without --to in the directory that TMPDIR names",
+        ) from error
