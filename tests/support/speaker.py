@@ -78,7 +78,7 @@ class Speaker:
         return answer
 
     def greet(self, token: str = TOKEN) -> str:
-        """Ask for the index as this era does; return the method. A modern refusal ends the process a second later."""
+        """Ask for the index as this era does; return the method. A modern refusal ends the process soon after."""
         if self.era == "legacy":
             self.initialize(token)
             return "initialize"

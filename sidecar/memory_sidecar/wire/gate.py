@@ -19,8 +19,8 @@ from .ticket import Ticket
 
 __all__ = ["PROBE_GRACE", "Gate", "wants_default_run"]
 
-PROBE_GRACE: Final = 1.0
-"""Seconds for the request that may follow a refused probe."""
+PROBE_GRACE: Final = 3.0
+"""Seconds for the request that may follow a refused probe. One was too little for a client on a busy machine."""
 
 
 class Gate:
