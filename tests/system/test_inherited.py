@@ -419,12 +419,31 @@ def test_a_store_under_a_path_that_is_not_utf_8(tmp_path: Path) -> None:
     assert (base / "memory" / "tester" / "a.md").exists()
 
 
-@pytest.mark.parametrize("how", ["import memory_sidecar", "import memory_sidecar.harness"])
-def test_a_system_without_posix_is_refused_in_one_sentence(how: str) -> None:
-    program = (
-        f"import sys; sys.modules['fcntl'] = None\ntry:\n    {how}\nexcept ImportError as error:\n    print(error)"
+REFUSED = "memory-sidecar runs on Linux, macOS and other POSIX systems, not here; on Windows use it within WSL\n"
+# What Python has and doesn't have on Windows, in place of this system's.
+WINDOWS = """
+import os, sys
+sys.platform, os.name = "win32", "nt"
+sys.modules.update(dict.fromkeys(("fcntl", "grp", "pwd", "resource", "termios")))
+"""
+
+
+@pytest.mark.parametrize("what", ["memory_sidecar", "memory_sidecar.harness", "memory_sidecar.testing.fixtures"])
+def test_an_import_on_windows_is_refused_in_one_sentence(what: str, tmp_path: Path) -> None:
+    program = f"try:\n    import {what}\nexcept ImportError as error:\n    print(error)"
+    done = subprocess.run(
+        [SERVE[0], "-c", program], env=patched(tmp_path, WINDOWS), capture_output=True, text=True, check=False
     )
-    done = subprocess.run([SERVE[0], "-c", program], env=environment(), capture_output=True, text=True, check=False)
-    assert done.stdout == (
-        "memory-sidecar runs on Linux, macOS and other POSIX systems, not here; on Windows use it within WSL\n"
+    assert (done.stdout, done.stderr) == (REFUSED, "")
+
+
+@pytest.mark.parametrize("words", [["serve"], ["doctor"], ["--version"], []], ids=" ".join)
+def test_the_program_on_windows_ends_with_one_sentence(words: list[str], tmp_path: Path) -> None:
+    done = subprocess.run(
+        [SERVE[0], "-m", "memory_sidecar", *words],
+        env=patched(tmp_path, WINDOWS),
+        capture_output=True,
+        text=True,
+        check=False,
     )
+    assert (done.returncode, done.stdout, done.stderr) == (EX_CONFIG, "", f"memory-sidecar: {REFUSED}")
