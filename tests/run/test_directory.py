@@ -1,11 +1,12 @@
 """Journals lie in their identity's directory: what is found elsewhere is taken over, refused or left, never lost."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from memory_sidecar.run import records
+from memory_sidecar.run import ledger, records, runs
 from memory_sidecar.run.directory import adopt, identities, run_names
 from memory_sidecar.run.journal import Journal, JournalError
 from memory_sidecar.run.records import Record
@@ -159,3 +160,40 @@ def test_identities_are_the_directories_with_legal_names(tmp_path: Path) -> None
     (tmp_path / "file").touch()
     assert identities(str(tmp_path)) == ["a.b", "bot"]
     assert identities(str(tmp_path / "nowhere")) == []
+
+
+# --- a disk that changes the case of names ----------------------------------------------------------------------------
+
+
+def test_names_that_the_disk_lists_in_another_case_are_the_runs_that_were_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Listings in small letters, and both names for one file, as on such a disk. A copy beside it is none."""
+    planted(tmp_path / "Bot", "Monday-2B", "Bot")
+    planted(tmp_path / "Bot", "Monday-2B", "Bot", "copy")
+    planted(tmp_path / "Bot", "Tuesday", "Bot", "wednesday")
+    (tmp_path / "Bot" / "monday-2b.jsonl").hardlink_to(tmp_path / "Bot" / "Monday-2B.jsonl")
+    (tmp_path / "bot").symlink_to("Bot")
+
+    def small(list_names: Callable[[str], list[str]]) -> Callable[[str], list[str]]:
+        return lambda directory: sorted({name.lower() for name in list_names(directory)})
+
+    for module in (ledger, runs):
+        monkeypatch.setattr(module, "run_names", small(run_names))
+    monkeypatch.setattr(ledger, "identities", lambda _: ["bot"])
+    told = {one.path.rpartition("/")[2]: (one.identity, one.run, one.state) for one in ledger.journals(str(tmp_path))}
+    assert told == {
+        "monday-2b.jsonl": ("Bot", "Monday-2B", "interrupted"),
+        "copy.jsonl": ("bot", "copy", "misplaced"),
+        "wednesday.jsonl": ("bot", "wednesday", "misplaced"),
+    }
+    assert ("Monday-2B", "interrupted") in [(one.run, one.state) for one in list_runs(str(tmp_path / "Bot"), "Bot")]
+
+
+def test_a_copy_whose_name_differs_by_case_alone_is_another_run_s(tmp_path: Path) -> None:
+    planted(tmp_path / "bot", "Monday", "bot", "monday")
+    planted(tmp_path / "bot", "Monday", "bot")
+    assert [(one.run, one.state) for one in ledger.journals(str(tmp_path))] == [
+        ("Monday", "interrupted"),
+        ("monday", "misplaced"),
+    ]

@@ -10,10 +10,10 @@ from typing import Final
 
 from ..store.rules import is_key
 from ..system import files, staging
-from .columns import is_run_id
-from .replay import first_record
+from .columns import Record, is_run_id
+from .replay import MisplacedError, check_owner, first_record
 
-__all__ = ["adopt", "identities", "identity_directory", "journal_name", "run_names", "stage_name"]
+__all__ = ["adopt", "check_listed", "identities", "identity_directory", "journal_name", "run_names", "stage_name"]
 
 _SUFFIX: Final = ".jsonl"
 
@@ -60,6 +60,23 @@ def run_names(directory: str) -> list[str]:
         return []
     runs = (name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX))
     return sorted(run for run in runs if is_run_id(run))
+
+
+def check_listed(directory: str, run: str, identity: str | None, first: Record) -> None:
+    """Raise `MisplacedError` if what `directory` lists as the journal of `run`, with this first record, is another's.
+
+    A disk may change the case of the names that it was given. There the record says which run it is, as long as the
+    disk takes the record's names and the listed ones for the same file.
+    """
+    try:
+        check_owner(first, run, identity)
+    except MisplacedError as error:
+        own = identity_directory(os.path.dirname(directory), error.identity) if identity else directory
+        listed, made = os.path.join(directory, journal_name(run)), os.path.join(own, journal_name(error.run))
+        with suppress(OSError):
+            if listed.lower() == made.lower() and os.path.samefile(listed, made):
+                return
+        raise
 
 
 def adopt(directory: str, identity: str) -> None:

@@ -10,11 +10,11 @@ from typing import Final
 
 from ..named_tuple import NamedTuple
 from .columns import Record, RecordError
-from .directory import identities, identity_directory, journal_name, run_names
+from .directory import check_listed, identities, identity_directory, journal_name, run_names
 from .glance import Standing, glance, records_of
 from .read import looked_at
 from .records import decode
-from .replay import DamagedError, check_owner, replay
+from .replay import DamagedError, replay
 from .runs import state_of
 
 __all__ = ["Journaled", "journal", "journals", "older_journals"]
@@ -146,7 +146,7 @@ def journal(directory: str, run: str, identity: str | None) -> Journaled | None:
     try:
         standing, is_open = looked_at(path, look)
         if standing is not None:
-            check_owner(standing.first, run, identity)
+            check_listed(directory, run, identity, standing.first)
     except FileNotFoundError:
         kind = _kind(path)
         return None if kind is None else unusable("blocked", f"is {kind}, not a file")
@@ -159,7 +159,9 @@ def journal(directory: str, run: str, identity: str | None) -> Journaled | None:
     if standing is None:
         return unusable("empty", "holds no whole record: its process died as it began, or it was cut short")
     state = state_of(standing.state, is_open=is_open)
-    return Journaled(path, run, standing.first["identity"], state, identity is None, "", standing, raw[0])
+    return Journaled(
+        path, standing.first["run"], standing.first["identity"], state, identity is None, "", standing, raw[0]
+    )
 
 
 _PROBLEMS: Final = {

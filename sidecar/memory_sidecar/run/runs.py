@@ -6,10 +6,10 @@ from contextlib import suppress
 
 from ..named_tuple import NamedTuple
 from ..system import files
-from .directory import journal_name, run_names, stage_name
+from .directory import check_listed, journal_name, run_names, stage_name
 from .glance import Standing, glance
 from .read import looked_at
-from .replay import DamagedError, MisplacedError, check_owner
+from .replay import DamagedError, MisplacedError
 
 __all__ = ["RunState", "list_runs", "remove_run", "state_of"]
 
@@ -69,7 +69,7 @@ def remove_run(
         status = os.fstat(descriptor)
         try:
             found = glance(files.read_up_to(descriptor, status.st_size))
-            state = RunState(run, "empty", "", "") if found is None else _run_state(found, run, identity)
+            state = RunState(run, "empty", "", "") if found is None else _run_state(found, directory, run, identity)
         except DamagedError as error:
             state = RunState(run, error.state, "", "")
         if state.state == "foreign" or not wanted(state):
@@ -90,15 +90,15 @@ def remove_run(
     return state
 
 
-def _run_state(found: Standing, run: str, identity: str | None, *, is_open: bool = False) -> RunState:
-    check_owner(found.first, run, identity)
-    return RunState(run, state_of(found.state, is_open=is_open), found.created, found.updated)
+def _run_state(found: Standing, directory: str, run: str, identity: str | None, *, is_open: bool = False) -> RunState:
+    check_listed(directory, run, identity, found.first)
+    return RunState(found.first["run"], state_of(found.state, is_open=is_open), found.created, found.updated)
 
 
 def _state(directory: str, run: str, identity: str) -> RunState | None:
     try:
         found, is_open = looked_at(os.path.join(directory, journal_name(run)), glance)
-        return None if found is None else _run_state(found, run, identity, is_open=is_open)
+        return None if found is None else _run_state(found, directory, run, identity, is_open=is_open)
     except FileNotFoundError:
         return None
     except MisplacedError as error:
