@@ -94,6 +94,15 @@ def test_reading_a_memory_that_is_not_there_makes_none(cli: Cli, place: Place) -
     assert "whose memory?" in cli("list").err
 
 
+def test_a_memory_that_nobody_may_look_at_is_not_called_missing(cli: Cli, place: Place) -> None:
+    place.path.symlink_to(place.path.name)  # may not be entered by root either
+    for words in (("list",), ("export",), ("show", "a")):
+        done = cli(*words, *place.options)
+        assert done.status == 78
+        assert "there is no memory" not in done.err
+        assert f"cannot use the memory directory {place.notes}: " in done.err
+
+
 def test_a_reader_that_leaves_is_no_error(place: Place) -> None:
     place.write("a", content="x" * 60000)
     reader, writer = os.pipe()

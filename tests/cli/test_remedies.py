@@ -12,7 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memory_sidecar.cli.shared.journals import remedy
 from memory_sidecar.cli.shared.remedy import command, quoted
+from memory_sidecar.run.ledger import Journaled
 
 from .conftest import Cli, Place
 
@@ -100,6 +102,18 @@ def test_a_shell_reads_back_what_was_quoted(words: list[str]) -> None:
     assert "\x1b" not in line
     found = subprocess.run(["bash", "-c", line], capture_output=True, check=True).stdout
     assert found.decode().split("\0")[1:-1] == words
+
+
+def test_another_owners_journal_is_for_that_one_to_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a run.jsonl"
+    path.write_text("")
+    one = Journaled(str(path), "a run", "bot", "unreadable", False, "cannot be read: Permission denied")
+    assert remedy(one, {}) == f"let this user read it: chmod u+r '{path}'"
+    owner = os.geteuid()
+    monkeypatch.setattr(os, "geteuid", lambda: owner + 1)
+    assert remedy(one, {}) == (
+        f"let this user read it; it belongs to another: as that one, or root, chmod o+r '{path}'"
+    )
 
 
 def test_a_remedy_names_the_options_of_its_command_and_no_other_name_is_touched(cli: Cli, tmp_path: Path) -> None:

@@ -58,6 +58,17 @@ def test_list(cli: Cli, place: Place) -> None:
     assert cli("runs", "--store-dir", place.path, "--identity", "somebody").out == ""
 
 
+def test_that_a_configuration_leaves_out_runs_is_told(cli: Cli, place: Place, tmp_path: Path) -> None:
+    place.write("a")
+    config = tmp_path / "c.yaml"
+    for identity, said in ((place.identity, ""), ("other", "note: only the runs of other, whom --config names")):
+        config.write_text(f"identity: {identity}\nharness: {{memory: {{enabled: true}}}}\n")
+        for words in (("runs",), ("runs", "export"), ("runs", "prune", "--older-than", "1d", "--dry-run")):
+            done = cli(*words, "--config", config, "--store-dir", place.path)
+            assert (done.status, done.err.partition(",")[0] in said, bool(done.err)) == (0, True, bool(said)), words
+    assert cli("runs", *place.options).err == cli("runs", "--store-dir", place.path).err == ""
+
+
 def test_show_tells_what_a_run_did(cli: Cli, place: Place) -> None:
     place.write("plan")
     place.calls(

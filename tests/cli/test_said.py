@@ -9,6 +9,7 @@ import pytest
 from tests.support.broker import add_bucket, connected, put, run_broker
 
 from memory_sidecar.assemble import Arguments
+from memory_sidecar.backend.jetstream.refused import AWAY
 from memory_sidecar.cli.shared.failure import told
 from memory_sidecar.cli.shared.memory import opened
 from memory_sidecar.store.errors import UnavailableError
@@ -66,13 +67,22 @@ def test_what_the_broker_refuses_while_copying_is_told_to_the_operator(
             assert "Go on without it" not in told
 
 
+def raises(error: Exception) -> None:
+    raise error
+
+
 def test_a_store_out_of_reach_names_the_doctor_of_this_memory(place: Place) -> None:
     place.write("a")
     with opened(Arguments(store_dir=str(place.path), identity="bot")) as memory:
         place.notes.rename(place.notes.with_suffix(".away"))
         with pytest.raises(UnavailableError) as refused:
             memory.list()
-    assert f"memory-sidecar doctor --identity bot --store-dir {place.path} looks for the cause" in told(refused.value)
+        assert f"memory-sidecar doctor --identity bot --store-dir {place.path} looks for" in told(refused.value)
+        away = UnavailableError(AWAY)
+        with pytest.raises(UnavailableError):
+            memory.ask(lambda: raises(away))
+    assert "go on without memory" in str(away)  # a model can do that, and an operator cannot
+    assert told(away).startswith("The memory store cannot be reached now\nmemory-sidecar doctor ")
 
 
 @pytest.mark.parametrize("end", ["from", "to"])

@@ -17,7 +17,7 @@ from memory_sidecar.cli.notes import exporting
 from memory_sidecar.cli.shared.memory import opened
 from memory_sidecar.cli.shared.transfer import print_report, put, transfer
 from memory_sidecar.store.contract import Entry, Expected
-from memory_sidecar.store.errors import OutcomeUnknownError
+from memory_sidecar.store.errors import OutcomeUnknownError, UnavailableError
 from memory_sidecar.store.portable import Note, PortableError, decode, encode
 
 from .conftest import Cli, Place
@@ -245,6 +245,20 @@ def test_what_was_interrupted_is_told_and_goes_on(place: Place, capsys: pytest.C
         assert "stopped after 1 of 3: interrupted" in capsys.readouterr().err
         report = transfer([note("a"), note("b")], 2, memory, **options)
     assert [result.what for result in report.results] == ["unchanged", "created"]
+
+
+def test_what_was_stopped_before_the_first_note_does_not_say_that_there_is_nothing_to_do(
+    place: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def away() -> tuple[str, Entry]:
+        raise UnavailableError("The memory store cannot be reached now. Go on without memory.")
+
+    with opened(Arguments(store_dir=str(place.path), identity="bot"), make=True) as memory:
+        report = transfer([away, away], 2, memory, overwrite=False, dry_run=False, advance=lambda: None)
+    assert print_report(report, dry_run=False, as_json=False) == 1
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert "stopped after 0 of 2" in printed.err
 
 
 def test_a_lost_acknowledgement_is_looked_up(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:

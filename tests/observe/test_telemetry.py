@@ -1,8 +1,10 @@
 """What OpenTelemetry is told, with the SDK's own in-memory exporters; and what the OTEL_ variables mean."""
 
 import json
+import logging
 import os
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SimpleSpanProcessor, SpanExportResult
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
 from tests.support.sidecar import ROOT
@@ -305,6 +307,33 @@ def said(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
         if name.lower().endswith("_proxy"):
             monkeypatch.delenv(name)
     return lines
+
+
+def test_spans_that_the_sdk_drops_are_told_once(said: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in otlp._OTHER_LOGGERS:
+        logger = logging.getLogger(name)
+        monkeypatch.setattr(logger, "handlers", [])
+        monkeypatch.setattr(logger, "propagate", True)
+    otlp._adopt_loggers()
+    held, begun = threading.Event(), threading.Event()
+
+    class Stuck(InMemorySpanExporter):
+        def export(self, spans: Any) -> SpanExportResult:
+            begun.set()
+            held.wait(30)
+            return super().export(spans)
+
+    tracers = TracerProvider(shutdown_on_exit=False)
+    tracers.add_span_processor(BatchSpanProcessor(Stuck(), max_queue_size=1, max_export_batch_size=1))
+    tracer = tracers.get_tracer("test")
+    tracer.start_span("taken").end()
+    assert begun.wait(30)
+    for _ in range(4):
+        tracer.start_span("waits, or is dropped").end()
+    told = [line for line in said if line["level"] == "warning"]
+    assert [line["event"] for line in told] == ["telemetry is lost: more spans come than are sent"]
+    held.set()
+    tracers.shutdown()
 
 
 def wanted(**variables: str) -> dict[str, str]:

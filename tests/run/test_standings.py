@@ -31,8 +31,10 @@ class Listing:
         return sorted(self.read)
 
     @staticmethod
-    def _row(one: ledger.Journaled) -> tuple[object, ...]:
-        return one.path, one.run, one.identity, one.state, one.older, one.problem, one.created, one.updated, one.held
+    def _row(one: ledger.Journaled | standings.Listed) -> tuple[object, ...]:
+        problem = (one.problem and one) if isinstance(one, ledger.Journaled) else (one.unusable or "")
+        told = (problem.path, problem.older, problem.problem) if problem else ()
+        return one.run, one.identity, one.state, one.created, one.updated, one.held, told
 
 
 @pytest.fixture
@@ -93,18 +95,34 @@ def test_what_changes_is_seen(listing: Listing, change: Callable[[Path], object]
     [
         lambda _: b"",
         lambda text: text[: len(text) // 2],
-        lambda text: text.replace(b"completed\t0", b"suspended\t0"),
+        lambda text: text.replace(b"\tcompleted\t2", b"\tsuspended\t2"),
         lambda _: b"another program's\n",
         lambda text: text.replace(b"\t", b"\0"),
         lambda text: text + b"a\tz\t1\n",
+        lambda text: text.replace(b"\n0000", b"\nffff", 1),
+        lambda text: text.replace(b" 2\n", b" 1\n", 1),
     ],
-    ids=["empty", "torn", "changed", "foreign", "no fields", "a line too much"],
+    ids=["empty", "torn", "changed", "foreign", "no fields", "a line too much", "a length", "an older version's"],
 )
 def test_a_cache_that_is_not_as_it_was_written_is_made_anew(listing: Listing, spoil: Callable[[bytes], bytes]) -> None:
     listing()
-    listing.cache.write_bytes(spoil(listing.cache.read_bytes()))
+    kept = listing.cache.read_bytes()
+    listing.cache.write_bytes(spoil(kept))
+    assert listing.cache.read_bytes() != kept
     listing()
     assert listing() == ["interrupted"]
+
+
+def test_a_journal_forges_no_line_of_the_cache(listing: Listing) -> None:
+    written = (
+        records.meta(run="forging", identity="a", tools=["t"], store="s") | {"created": "2030\na\tz\t"},
+        records.terminal("completed"),
+    )
+    lines = (records.encode(record, number) for number, record in enumerate(written, 1))
+    (listing.directory / "a" / "forging.jsonl").write_bytes(b"".join(lines))
+    listing()
+    assert b"forging" not in listing.cache.read_bytes()
+    assert listing() == ["forging", "interrupted"]
 
 
 def test_where_nothing_can_be_kept_everything_is_read(listing: Listing) -> None:

@@ -5,12 +5,13 @@ identity's own below it; what it leaves is for a person, whom `doctor` tells.
 """
 
 import os
+import re
 from contextlib import suppress
 from typing import Final
 
 from ..store.rules import is_key
 from ..system import files, staging
-from .columns import Record, is_run_id
+from .columns import RUN_ID, Record
 from .replay import MisplacedError, check_owner, first_record
 
 __all__ = ["adopt", "check_listed", "identities", "identity_directory", "journal_name", "run_names", "stage_name"]
@@ -58,8 +59,8 @@ def run_names(directory: str) -> list[str]:
         names = os.listdir(directory)
     except FileNotFoundError:
         return []
-    runs = (name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX))
-    return sorted(run for run in runs if is_run_id(run))
+    is_named = re.compile(RUN_ID + re.escape(_SUFFIX)).fullmatch  # once: there may be a hundred thousand
+    return sorted(name[: -len(_SUFFIX)] for name in names if is_named(name))
 
 
 def check_listed(directory: str, run: str, identity: str | None, first: Record) -> None:

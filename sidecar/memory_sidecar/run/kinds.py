@@ -369,13 +369,13 @@ def check(record: object) -> None:
         raise RecordError("its type is not known")
     if not COUNT.allows(record.get("seq")):
         raise RecordError("its seq is not legal" if "seq" in record else "its seq is missing")
-    fields, found = kind.fields, 2  # seq and type
-    for name, field in fields.items():
+    found = 2  # seq and type
+    for name, (rule, required, _, _) in kind.fields.items():
         if name in record:
             found += 1
-            if not field.rule.allows(record[name]):
+            if not rule.allows(record[name]):
                 raise RecordError(f"its {name} is not legal")
-        elif field.required:
+        elif required:
             raise RecordError(f"its {name} is missing")
     if len(record) != found:
         raise RecordError("it has a field that its type does not know")

@@ -17,30 +17,35 @@ from typing import Final
 from ..named_tuple import NamedTuple
 from ..system import files
 from .directory import identities, identity_directory, journal_name, run_names
-from .glance import Standing
 from .kinds import REASONS
 from .ledger import Journaled, journal, older_journals
 
-__all__ = ["WORTH_KEEPING", "listed"]
+__all__ = ["WORTH_KEEPING", "Listed", "as_listed", "listed"]
 
-_HEAD: Final = b"memory-sidecar standings 1\n"
+_HEAD: Final = b"memory-sidecar standings 2\n"
 WORTH_KEEPING: Final = 1000
 """Journals from which on it pays to keep how they stood; fewer are read in a moment."""
+_BLOCK: Final = 1000
+"""Lines under one checksum: to read the cache is a tenth of what a listing takes."""
+_BLOCK_BYTES: Final = 1 << 20
+"""More than as many lines ever have."""
 
 
-class _Kept(NamedTuple):
-    """How a run stood when its journal was read."""
+class Listed(NamedTuple):
+    """A run as a row of a listing: the members are those of `ledger.Journaled`."""
 
-    key: tuple[str, str]
-    """Its identity and id."""
-    marks: tuple[int, int, int]
-    standing: Standing
-    line: bytes
-    """As the cache has it."""
+    run: str
+    state: str
+    identity: str
+    created: str
+    updated: str
+    held: int
+    unusable: Journaled | None
+    """The journal, if it cannot be used."""
 
 
-def listed(directory: str, identity: str | None, cache: str | None) -> Iterator[Journaled]:
-    """The journals that `ledger.journals` yields, without their data, kept in the file `cache` from time to time.
+def listed(directory: str, identity: str | None, cache: str | None) -> Iterator[Listed]:
+    """The journals that `ledger.journals` yields; how they stood is kept in the file `cache` from time to time.
 
     Raises:
         OSError: the directory, or one of an identity, cannot be read.
@@ -52,46 +57,66 @@ def listed(directory: str, identity: str | None, cache: str | None) -> Iterator[
         for name in identities(directory) if identity is None else [identity]:
             own = identity_directory(directory, name)
             for run in run_names(own):
-                path = f"{own}/{journal_name(run)}"
-                marks = _marks(path)
-                while newest is not None and newest.key < (name, run):
+                marks = _marks(f"{own}/{journal_name(run)}")
+                while newest is not None and (newest[0], newest[1]) < (name, run):
                     newest = next(kept, None)
-                if newest is not None and newest.key == (name, run) and newest.marks == marks:
-                    writer.copy(newest.line)
-                    yield Journaled(path, run, name, newest.standing.state, False, "", newest.standing, b"")
+                if newest is not None and newest[1] == run and newest[0] == name and newest[2] == marks:
+                    writer.add(newest)
+                    yield Listed(run, newest[3], name, newest[4], newest[5], int(newest[6]), None)
                 elif (found := journal(own, run, name)) is not None:
-                    writer.add(marks, found)
-                    yield found._replace(data=b"")
+                    if (new := _kept(name, run, marks, found)) is not None:
+                        writer.add(new)
+                        writer.more = True
+                    yield as_listed(found)
         writer.keep()
     finally:
         writer.close()
-    yield from older_journals(directory, identity)
+    yield from map(as_listed, older_journals(directory, identity))
 
 
-def _marks(path: str) -> tuple[int, int, int]:
+def as_listed(found: Journaled) -> Listed:
+    """What a listing tells of a journal that was read."""
+    unusable = found._replace(data=b"") if found.problem else None
+    return Listed(found.run, found.state, found.identity, found.created, found.updated, found.held, unusable)
+
+
+def _marks(path: str) -> str:
     """What tells that a journal is as it was."""
     try:
         status = os.lstat(path)
     except OSError:
-        return 0, 0, 0
-    return status.st_ino, status.st_size, status.st_ctime_ns
+        return ""
+    return f"{status.st_ino} {status.st_size} {status.st_ctime_ns}"
 
 
 # --- the cache -----------------------------------------------------------------------------------------------------
+
+_Kept = tuple[str, str, str, str, str, str, str]
+"""Identity, run, marks, state, created, updated, and how many notes it has authority over: a line of the cache."""
+
+
+def _kept(name: str, run: str, marks: str, found: Journaled) -> _Kept | None:
+    """What to keep of a journal that is listed as `run` of the identity `name`; None if it is read at each listing."""
+    if found.state not in REASONS or (found.identity, found.run) != (name, run):  # open, or on a disk without case
+        return None
+    new = (name, run, marks, found.state, found.created, found.updated, str(found.held))
+    # A text with a tab or a line break, which nobody writes, would forge lines of the cache.
+    return new if "".join(new).isascii() and "".join(new).isprintable() else None
 
 
 def _read(path: str) -> Iterator[_Kept]:
     """What is kept, in the order of a listing, as far as it is whole."""
     with suppress(OSError, ValueError), open(path, "rb") as file:
-        if file.readline() != _HEAD:
+        if file.readline(len(_HEAD)) != _HEAD:
             return
-        for line in file:
-            body, _, summed = line[:-1].rpartition(b"\t")
-            if int(summed, 16) != crc32(body):
+        while header := file.readline(32):
+            length, summed = int(header[:8], 16), int(header[8:], 16)
+            block = file.read(min(length, _BLOCK_BYTES))
+            if crc32(block) != summed:
                 return
-            identity, run, inode, size, changed, state, held, created, updated = body.decode().split("\t")
-            standing = Standing({}, state, "", int(held), created, updated)
-            yield _Kept((identity, run), (int(inode), int(size), int(changed)), standing, line)
+            for line in block.decode().split("\n"):
+                name, run, marks, state, created, updated, held = line.split("\t")
+                yield name, run, marks, state, created, updated, held
 
 
 class _Writer:
@@ -100,7 +125,10 @@ class _Writer:
     def __init__(self, path: str | None) -> None:
         self._path = path
         self._file: BufferedWriter | None = None
-        self._count, self._new = 0, False
+        self._count = 0
+        self._lines: list[str] = []
+        self.more = False
+        """It says more than the one in use."""
         if path is not None:
             with suppress(OSError):
                 files.make_private_directory(os.path.dirname(path))
@@ -111,27 +139,27 @@ class _Writer:
     def _stage(self) -> str:
         return f"{self._path}.{os.getpid()}"
 
-    def add(self, marks: tuple[int, int, int], found: Journaled) -> None:
-        """Keep how the run stood, if it is over."""
-        if found.state in REASONS:
-            told = (found.identity, found.run, *map(str, marks), found.state, str(found.held))
-            body = "\t".join((*told, found.created, found.updated))
-            if body.isascii() and body.replace("\t", "").isprintable():
-                self.copy(b"%s\t%08x\n" % (body.encode(), crc32(body.encode())))
-                self._new = True
+    def add(self, kept: _Kept) -> None:
+        if self._file is not None:
+            self._lines.append("\t".join(kept))
+            self._count += 1
+            if len(self._lines) == _BLOCK:
+                self._write()
 
-    def copy(self, line: bytes) -> None:
-        """Keep what was kept before."""
-        self._count += 1
+    def _write(self) -> None:
+        block = "\n".join(self._lines).encode()
+        self._lines.clear()
         if self._file is not None:
             try:
-                self._file.write(line)
+                self._file.write(b"%08x%08x\n%s" % (len(block), crc32(block), block))
             except OSError:
                 self.close()
 
     def keep(self) -> None:
         """Put it in the place of the one in use, if it says more."""
-        if self._file is not None and self._count >= WORTH_KEEPING and self._new:
+        if self._lines:
+            self._write()
+        if self._file is not None and self._count >= WORTH_KEEPING and self.more:
             with suppress(OSError):
                 self._file.flush()
                 os.replace(self._stage, self._path or "")

@@ -8,14 +8,15 @@ from ...run.replay import DamagedError
 from ..shared.failure import complain
 from ..shared.journals import all_journals, directories, told
 from ..shared.report import counted
-from .where import identity_of
+from .where import told_identity
 
 __all__ = ["run"]
 
 
 def run(arguments: argparse.Namespace) -> int:
     left_out = 0
-    for one in all_journals(directories(vars(arguments)), identity_of(arguments)):
+    where = directories(vars(arguments))
+    for one in all_journals(where, told_identity(arguments, where)):
         try:
             records = one.records()
         except DamagedError as error:

@@ -6,34 +6,36 @@ How runs that are over stood is kept in the user's cache directory, for the next
 import argparse
 import os
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...exits import EX_FOUND
-from ...run.ledger import Journaled
-from ...run.standings import listed
+from ...run.standings import Listed, listed
 from ...system.digest import digest
 from ..shared.failure import complain
 from ..shared.journals import cannot_read, directories, told
 from ..shared.report import moment, on_terminal, print_json_list, print_table
-from .where import identity_of
+from .where import told_identity
+
+if TYPE_CHECKING:
+    from ...run.ledger import Journaled
 
 __all__ = ["row", "run"]
 
 
 def run(arguments: argparse.Namespace) -> int:
     where = directories(vars(arguments))
+    identity = told_identity(arguments, where)
     unusable: list[Journaled] = []
     count = 0
 
-    def found() -> Iterator[Journaled]:
+    def found() -> Iterator[Listed]:
         nonlocal count
-        identity = identity_of(arguments)
         for directory in where:
             try:
                 for one in listed(directory, identity, _cache(directory)):
                     count += 1
-                    if one.problem:
-                        unusable.append(one)
+                    if one.unusable is not None:
+                        unusable.append(one.unusable)
                     yield one
             except OSError as error:
                 raise cannot_read(directory, error) from error
@@ -44,7 +46,8 @@ def run(arguments: argparse.Namespace) -> int:
         rows = map(_cells, found())
         print_table(("RUN", "STATE", "IDENTITY", "CREATED (UTC)", "UPDATED (UTC)", "KEYS"), rows, styled=1)
         if not count and on_terminal():
-            print(f"There are no runs in {', '.join(where)}.")
+            of = f" of {identity}" if identity is not None else ""
+            print(f"There are no runs{of} in {', '.join(where)}.")
     for one in unusable:
         complain(told(one, vars(arguments)))
     return EX_FOUND if unusable else 0
@@ -61,12 +64,13 @@ def _cache(directory: str) -> str | None:
     return os.path.join(base, "memory-sidecar", f"runs-{name}")
 
 
-def _cells(one: Journaled) -> Sequence[str]:
-    return one.run, one.state, one.identity, moment(one.created), moment(one.updated), str(one.held)
+def _cells(one: Listed) -> Sequence[str]:
+    run, state, identity, created, updated, held, _ = one
+    return run, state, identity, moment(created), moment(updated), str(held)
 
 
-def row(one: Journaled) -> dict[str, Any]:
+def row(one: Listed) -> dict[str, Any]:
     """A run for programs."""
     names = ("run", "state", "identity", "created", "updated")
     value = {name: getattr(one, name) for name in names} | {"keys": one.held}
-    return value | ({"problem": one.problem} if one.problem else {})
+    return value | ({"problem": one.unusable.problem} if one.unusable is not None else {})

@@ -12,7 +12,7 @@ from ...run.runs import RunState, remove_run
 from ..shared.failure import Failure, complain, in_steps, stopped_status
 from ..shared.journals import cannot_read, directories
 from ..shared.report import counted, moment, print_json, print_table, progress
-from .where import identity_of
+from .where import told_identity
 
 __all__ = ["run"]
 
@@ -39,13 +39,14 @@ def run(arguments: argparse.Namespace) -> int:
         )
     waiting: list[str] = []
     wanted = _condition(arguments, waiting)
-    only = identity_of(arguments)
+    where = directories(vars(arguments))
+    only = told_identity(arguments, where)
     removed: list[_Removed] = []
     problems: list[str] = []
     status = EX_FOUND
     try:
         with in_steps() as stop_here:
-            places = list(_places(directories(vars(arguments)), only))
+            places = list(_places(where, only))
             with progress("looking at journals", sum(len(run_names(place.directory)) for place in places)) as bar:
                 for place in places:
                     for name in run_names(place.directory):

@@ -14,6 +14,7 @@ from ...run.directory import identities, identity_directory, journal_name
 from ...run.kinds import KINDS
 from ...run.ledger import Journaled, journal
 from ...run.replay import DamagedError
+from ...run.standings import as_listed
 from ..shared.failure import Failure, complain
 from ..shared.journals import cannot_read, directories, remedy
 from ..shared.remedy import command
@@ -46,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
     status = EX_FOUND if one.problem else 0
     if arguments.json:
         damage = {"problem": one.problem, "missing_lines": missing} if one.problem else {}
-        print_json(row(one) | {"store": one.store, **damage, "records": list(records)})
+        print_json(row(as_listed(one)) | {"store": one.store, **damage, "records": list(records)})
         return status
     first = records[0] if records[0]["type"] == "meta" else {}
     for label, value in (

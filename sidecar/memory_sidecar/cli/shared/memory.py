@@ -96,7 +96,7 @@ def opened(arguments: Arguments, *, write: bool = False, make: bool = False, emp
         unused = "note: its configuration has memory disabled, so no run sees it; set harness.memory.enabled: true"
     elif config.memory.read_only:
         unused = "note: its configuration has it read_only, so runs read it and cannot change it"
-    if path is not None and not make and not os.path.lexists(path):
+    if path is not None and not make and _is_missing(path):
         if empty:
             nothing = Store(Nowhere("There is no such memory yet."))
             yield Memory(nothing, Opened(nothing, "none"), identity, backend, directory, unused)
@@ -116,6 +116,17 @@ def opened(arguments: Arguments, *, write: bool = False, make: bool = False, emp
         yield Memory(made.store, made, identity, backend, directory, unused, doctor)
     finally:
         running.close()
+
+
+def _is_missing(path: str) -> bool:
+    """Whether there is surely nothing at `path`. Where nobody may look, to open it says what is wrong."""
+    try:
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:
+        return False
+    return False
 
 
 def unreadable(memory: Memory, key: str, error: UnreadableError) -> tuple[str, str]:

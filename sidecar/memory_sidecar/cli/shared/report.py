@@ -86,15 +86,22 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, styled
 
     Of many rows the first ones tell how wide the columns are; the others are written as they come.
     """
-    safe = ([visible(cell, lines=False) for cell in row] for row in rows)
+    safe = map(_safe, rows)
     first = list(islice(safe, _MEASURED))
     if not first:
         return
     if len(first) < _MEASURED and on_terminal() and _print_rich(columns, first, styled):
         return
     widths = [max(map(len, column)) for column in zip(columns, *first, strict=True)]
+    line = "  ".join(f"%-{width}s" for width in widths)
     for row in chain((columns,), first, safe):
-        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+        print((line % tuple(row)).rstrip())
+
+
+def _safe(row: Sequence[str]) -> Sequence[str]:
+    """The row as a terminal may have it. Most need nothing, and a listing has very many of them."""
+    text = "".join(row)
+    return row if text.isascii() and text.isprintable() else [visible(cell, lines=False) for cell in row]
 
 
 def _print_rich(columns: Sequence[str], rows: Sequence[Sequence[str]], styled: int | None) -> bool:

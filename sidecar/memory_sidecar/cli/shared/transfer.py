@@ -215,7 +215,8 @@ def print_report(report: Report, *, dry_run: bool, as_json: bool) -> int:
         print_json(value)
     else:
         counts = ", ".join(f"{len(report.keys(kind))} {kind}" for kind in _KINDS if report.keys(kind))
-        print(f"{'would be: ' if dry_run else ''}{counts or 'nothing to do'}")
+        if counts or not report.stopped:
+            print(f"{'would be: ' if dry_run else ''}{counts or 'nothing to do'}")
         for key in report.keys("collided"):
             print(f"collided: {visible(key, lines=False)} holds another note, which was left as it is")
         for result in report.results:
