@@ -38,6 +38,15 @@ class Machine(NamedTuple):
     """Whose the memory and the ticket are."""
 
 
+HOMES: Final = [
+    home
+    for home in ("/home", "/root", "/run/user")
+    if Path(home).is_dir()
+    and not any(Path(place).resolve().is_relative_to(home) for place in (sys.base_prefix, sys.prefix, *sys.path))
+]
+"""What `ProtectHome` hides, but for a home in which the interpreter or this checkout lies."""
+
+
 def within(script: str) -> tuple[str, ...]:
     """A mount namespace of its own, put up by a script."""
     return ("unshare", "--mount", "sh", "-ec", f'mount --make-rprivate /; {script}\nexec "$@"', "sh")
@@ -90,6 +99,7 @@ MACHINES: Final[dict[str, Machine]] = {
     "PrivateTmp": Machine(
         within("mount -o bind {place} /mnt; mount -t tmpfs none /tmp; mkdir -p {place}; mount -o bind /mnt {place}")
     ),
+    "ProtectHome": Machine(within("; ".join(f"mount -t tmpfs -o ro,mode=000 none {home}" for home in HOMES))),
     "ProtectProc=invisible": Machine(within("mount -t proc -o hidepid=invisible proc /proc")),
     "MemoryDenyWriteExecute": Machine((*CONFINED, "--no-new-code", "--")),
     "SystemCallFilter=@system-service": Machine((*CONFINED, "--only", "{calls}", "--"), lockdown="no Landlock"),

@@ -14,6 +14,7 @@ TEXT: Final = (ROOT / "docs" / "deploying.md").read_text()
 
 OPTIONS: Final = {
     "ProtectSystem=strict": "ProtectSystem=strict",
+    "ProtectHome=yes": "ProtectHome",
     "ProtectProc=invisible": "ProtectProc=invisible",
     "NoNewPrivileges=yes": "NoNewPrivileges",
     "PrivateTmp=yes": "PrivateTmp",
@@ -36,6 +37,21 @@ def test_each_option_of_the_unit_is_played() -> None:
     others = {line for line in lines if not line.startswith("SystemCallFilter=")}
     assert others == set(OPTIONS)
     assert set(OPTIONS.values()) <= set(MACHINES)
+
+
+def test_the_unit_and_the_container_of_the_examples_are_those_that_were_tried() -> None:
+    deploy = ROOT / "examples" / "deploy"
+    unit = (deploy / "agent.service").read_text().splitlines()
+    assert [line for line in block("ini").splitlines() if line not in unit] == []
+    hardening = re.compile("(Protect|Private|NoNew|Memory|Capability|SystemCall|Restrict|Lock|Read|Inaccessible)")
+    assert [line for line in unit if hardening.match(line) and line not in block("ini")] == []
+    build, run = (line.removeprefix("$ ") for line in block("console").splitlines())
+    assert build in (deploy / "README.md").read_text()
+    assert run.endswith(f" {build.split()[5]}")
+    container = (deploy / "Containerfile").read_text()
+    volume = re.findall(r"--volume \S+:(\S+)", run)
+    assert volume == re.findall(r"(?m)^VOLUME (.*)$", container)
+    assert f"--owner agent --mode 0700 {volume[0]}\n" in container
 
 
 def test_the_script_with_namespaces_runs(tmp_path: Path) -> None:
