@@ -236,7 +236,7 @@ def test_many_identities_have_a_memory_each(many: Any) -> None:
 def test_without_the_option_no_identity_is_taken(kept: Any) -> None:
     with (
         kept.launch_sync() as memory,
-        pytest.raises(RequestRefusedError, match="--many-identities"),
+        pytest.raises(RequestRefusedError, match="leave out identity, or launch with many_identities=True"),
         memory.run("main", identity="a"),
     ):
         pytest.fail("it opened")

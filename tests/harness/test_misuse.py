@@ -1,7 +1,9 @@
 """What a newcomer gets wrong is told in one sentence, in the words of the library and with the remedy."""
 
 import asyncio
+import re
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,7 @@ import pytest
 from tests.support.sidecar import environment
 
 from memory_sidecar.harness import MemorySidecar, RequestRefusedError, sync
+from memory_sidecar.testing import FakeMemory
 
 ENTERED = r"async with MemorySidecar\.launch\(\.\.\.\) as memory, memory\.run\(\.\.\.\) as run"
 
@@ -63,3 +66,22 @@ def test_no_word_of_the_protocol_is_in_what_an_ended_run_says(options: dict[str,
                 assert f'memory.run("{end}")' in str(refused.value)
                 assert "memory-sidecar/" not in str(refused.value)
                 assert "tools/" not in str(refused.value)
+
+
+@pytest.mark.parametrize("name", [None, 7, b"memory_list", ["memory_list"]])
+def test_a_tools_name_that_is_no_text_is_told_in_the_librarys_words(name: Any) -> None:
+    with FakeMemory().launch_sync() as memory, memory.run() as run:
+        with pytest.raises(RequestRefusedError, match=rf"is a text, not {type(name).__name__}; give one of those"):
+            run.call(name)
+        assert run.call("memory_list").structured == {"memories": []}
+
+
+@pytest.mark.parametrize("many", [False, True])
+def test_no_refusal_of_an_identity_speaks_of_the_wire_or_of_a_command_line(many: bool) -> None:
+    named = None if many else "a"
+    with FakeMemory(many_identities=many).launch_sync() as memory:
+        for asked in (memory.run("monday", identity=named).__enter__, partial(memory.runs, identity=named)):
+            with pytest.raises(RequestRefusedError) as refused:
+                asked()
+            assert "many_identities=True" in str(refused.value)
+            assert not re.search(r"--|request|_meta|sidecar", str(refused.value))

@@ -1,9 +1,14 @@
 """Serve one harness on stdin and stdout, until it closes them.
 
 A harness starts this command as its subprocess. It writes a fresh token of 32 random bytes in URL-safe text to a new
-file of mode 0600, passes the file's path in MEMORY_SIDECAR_TICKET, and presents the token when it initializes
-the session. Without that nothing is served: memory is private to the harness that launched it. The Python library
-memory_sidecar.harness does all this; docs/protocol.md tells how in any language.
+file of mode 0600, passes the file's path in MEMORY_SIDECAR_TICKET, and presents the token as a capability:
+
+  "capabilities": {"extensions": {"memory-sidecar/harness": {"ticket": TOKEN}}}
+
+in the params of initialize, or in MCP 2026-07-28 the same object as "io.modelcontextprotocol/clientCapabilities" in
+the _meta of each request. Without that nothing is served: memory is private to the harness that launched it. Messages
+are MCP's, one JSON text a line, and `instructions` of the answer to initialize goes into the system prompt. The Python
+library memory_sidecar.harness does all this.
 
 Exit statuses: 0 the harness left; 64 no ticket or no private pipe, or wrong usage without a ticket; 77 refused by
 policy; 78 the options, the configuration, a directory or this machine cannot be used (the harness gets the remedy as

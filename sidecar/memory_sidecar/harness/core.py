@@ -18,7 +18,7 @@ from exposure_policy.serving import ask
 from . import bounds
 from .command import LaunchOptions, StrPath
 from .connection import Connection
-from .errors import OutcomeUnknownError, RequestRefusedError, SidecarDiedError, SidecarError
+from .errors import OutcomeUnknownError, RequestRefusedError, SidecarDiedError, SidecarError, about_identity
 from .log import Stderr
 from .run import Bound, Name, OpenRun
 from .start import start
@@ -134,7 +134,7 @@ class Launched(Bound):
     def _list(self, identity: str | None = None) -> Steps[list[dict[str, Any]]]:
         ask("runs")
         params = {} if identity is None else {"identity": identity}
-        found: list[dict[str, Any]] = (yield from self._ask("memory-sidecar/run/list", params))["runs"]
+        found: list[dict[str, Any]] = (yield from _in_our_words(self._ask("memory-sidecar/run/list", params)))["runs"]
         return found
 
     def _open(
@@ -155,7 +155,7 @@ class Launched(Bound):
             params["scope"] = scope
         yield from self._reserve(name)
         try:
-            opened = yield from self._ask("memory-sidecar/run/open", params)
+            opened = yield from _in_our_words(self._ask("memory-sidecar/run/open", params))
         except SidecarError:
             self._release(name)
             raise
@@ -212,6 +212,13 @@ class Launched(Bound):
         if self._connection.silent:
             return bounds.KILL_SECONDS
         return bounds.STOP_SECONDS if self._runs else bounds.IDLE_STOP_SECONDS
+
+
+def _in_our_words(asked: Steps[dict[str, Any]]) -> Steps[dict[str, Any]]:
+    try:
+        return (yield from asked)
+    except RequestRefusedError as error:
+        raise about_identity(error) from error.__cause__
 
 
 def _ended_with(launched: Launched, connection: Connection) -> Any:

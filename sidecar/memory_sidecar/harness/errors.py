@@ -12,6 +12,7 @@ __all__ = [
     "SidecarDiedError",
     "SidecarError",
     "StartError",
+    "about_identity",
     "died",
     "ending",
     "launch_left",
@@ -21,6 +22,16 @@ __all__ = [
 
 _TICKET_REFUSED: Final = -32021
 _NOT_SPOKEN: Final = (-32600, -32601)
+_IN_PYTHON: Final = {
+    "this sidecar serves one identity": (
+        "this launch has one identity, so no run names another; leave out identity, or launch with many_identities=True"
+    ),
+    "this sidecar serves many identities": (
+        "this launch said many_identities=True, so identity has to say whose memory is meant: 1 to 200 letters, digits "
+        "and . _ = -, with no dot at either end and no two together"
+    ),
+}
+"""How a refusal on the wire begins, and what it means to a program that never sees the wire or a command line."""
 
 
 class SidecarError(Exception):
@@ -48,6 +59,14 @@ class RequestRefusedError(SidecarError):
 
     def __str__(self) -> str:
         return str(self.args[1])
+
+
+def about_identity(error: RequestRefusedError) -> RequestRefusedError:
+    """A refusal in the words of this library, if it is one of an identity that is named or left out."""
+    for begin, words in _IN_PYTHON.items():
+        if str(error).startswith(begin):
+            return RequestRefusedError(error.code, words)
+    return error
 
 
 def start_refused(code: int, message: str) -> StartError:

@@ -48,16 +48,19 @@ def frame(message: dict[str, Any]) -> bytes:
         if isinstance(error, TypeError) or str(error).startswith("Circular"):  # the harness's doing, not a model's
             raise RequestRefusedError(
                 _INVALID_REQUEST,
-                f"the request is no JSON: {error}; pass dicts, lists, texts, numbers, booleans and None",
+                f"what was handed over is no JSON: {error}; pass dicts, lists, texts, numbers, booleans and None",
             ) from None
         raise RequestRefusedError(
             PARSE_ERROR,
-            "the request holds what JSON has no word for (NaN, Infinity), too large a number, or lists and objects "
-            "nested too deeply; send it without",
+            "what was handed over has something that JSON has no word for (NaN, Infinity), too large a number, or "
+            "lists and objects nested too deeply; hand it over without",
         ) from None
     if len(text) > MAX_FRAME:
         # The sidecar would not read it, hence could not answer it under its id: the wait would never end.
-        raise FrameTooLargeError(_INVALID_REQUEST, f"the request is longer than {MAX_FRAME} bytes; send less at a time")
+        raise FrameTooLargeError(
+            _INVALID_REQUEST,
+            f"what was handed over takes more than {MAX_FRAME} bytes as JSON; hand over less at a time",
+        )
     return text + b"\n"
 
 

@@ -117,6 +117,11 @@ class OpenRun(Bound):
 
     def _call(self, name: str, arguments: Mapping[str, Any] | None) -> Steps[ToolResult]:
         ask("run.call")
+        if not isinstance(name, str):
+            raise RequestRefusedError(
+                _INVALID_PARAMS,
+                f"the name of a tool is a text, not {type(name).__name__}; give one of those that run.tools names",
+            )
         given: object = {} if arguments is None else arguments
         if not isinstance(given, Mapping):
             return for_model(NO_OBJECT)

@@ -26,7 +26,7 @@ __all__ = ["TICKET_VARIABLE", "WHO_MAY_START", "Ticket", "TicketError", "open_ti
 WHO_MAY_START: Final = (
     "memory-sidecar serve is started by an agent harness, which passes a fresh ticket in "
     f"{TICKET_VARIABLE}; it is not an MCP server for a host to list. Use memory_sidecar.harness from Python; "
-    "docs/protocol.md tells how in any language"
+    "memory-sidecar serve --help tells how in any language"
 )
 
 _TOKEN: Final = re.compile(rb"[A-Za-z0-9_-]{43,128}\n?")

@@ -53,7 +53,7 @@ def not_permitted(error: RefusedError, root: str = "") -> str:
     own_inbox = ", or set inbox_prefix in the NATS context to where it may" if missing.startswith("subscribe") else ""
     return (
         f"the broker does not permit this user to {missing}; allow that{own_inbox} "
-        "(docs/jetstream.md has the table of all that is needed)"
+        "(memory-sidecar permissions --config FILE prints all that is needed)"
     )
 
 

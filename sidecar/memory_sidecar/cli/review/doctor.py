@@ -1,8 +1,8 @@
 """Find what keeps a memory from working, and say what mends it. Changes nothing.
 
 Give it the options that the harness gives to serve. Each line is one check: ok, note (works, but know this) or wrong,
-then what was found, then the command or change that mends it. --json gives each a stable code; docs/operating.md lists
-them. Several --config are looked at one after the other.
+then what was found, then the command or change that mends it. --json gives each a stable code. Several --config
+are looked at one after the other.
 
 Exit statuses: 0 nothing is wrong (with --strict: and there is no note, but that no ticket is at hand); 1 something
 is; 64 wrong usage.

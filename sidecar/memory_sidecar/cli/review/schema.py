@@ -6,8 +6,8 @@ and as the first line of the configuration
 
   # yaml-language-server: $schema=memory.schema.json
 
-Keys that are a harness's own are left alone, as they are when it is read. docs/configuration.md names what a schema
-cannot say.
+Keys that are a harness's own are left alone, as they are when it is read. memory-sidecar doctor tells what a
+schema cannot say.
 
 Exit statuses: 0 done; 64 wrong usage.
 """
