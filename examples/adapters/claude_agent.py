@@ -21,7 +21,10 @@ async def ask(question: str) -> str:
     async with MemorySidecar.launch(identity="assistant", store_dir="state") as memory, memory.run() as run:
         server = create_sdk_mcp_server("memory", tools=[memory_tool(run, tool) for tool in run.tools])
         options = ClaudeAgentOptions(
-            system_prompt=run.instructions, mcp_servers={"memory": server}, allowed_tools=["mcp__memory"]
+            system_prompt=run.instructions,
+            mcp_servers={"memory": server},
+            allowed_tools=["mcp__memory"],
+            tools=[],  # with tools of its own the model has to search for the others before it sees them
         )
         said = [message async for message in query(prompt=question, options=options)]
         return str(next(message.result for message in said if isinstance(message, ResultMessage)))

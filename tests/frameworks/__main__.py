@@ -93,6 +93,19 @@ await server.close();
 PLAIN: Final = ([WRITE], "Noted.", [READ], _content)
 """The conversation with a model that calls tools."""
 
+CLAUDE: Final = tuple(
+    [turn[0]._replace(name=f"mcp__memory__{turn[0].name}")] if isinstance(turn, list) else turn for turn in PLAIN
+)
+"""The same, where the tools are named as the program `claude` names those of a server."""
+
+OFFLINE: Final = {
+    "CLAUDE_CONFIG_DIR": "claude",
+    "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+    "DISABLE_AUTOUPDATER": "1",
+    "DISABLE_ERROR_REPORTING": "1",
+    "DISABLE_TELEMETRY": "1",
+}
+
 FRAMEWORKS: Final[Mapping[str, Framework]] = {
     "mcp-1": Framework("mcp", "../../tests/frameworks/mcp_1"),
     "langchain": Framework("langchain", "langchain_agent", PLAIN, {"LANGSMITH_TRACING": "false"}),
@@ -121,7 +134,14 @@ FRAMEWORKS: Final[Mapping[str, Framework]] = {
     "autogen": Framework("autogen-agentchat", "autogen_agent", PLAIN),
     "google-adk": Framework("google-adk", "google_adk_agent", PLAIN, {"LITELLM_LOCAL_MODEL_COST_MAP": "True"}),
     "crewai": Framework("crewai", "crewai_agent", PLAIN, {"CREWAI_DISABLE_TELEMETRY": "true"}),
-    "claude-agent-sdk": Framework("claude-agent-sdk", "../../tests/frameworks/claude_agent"),
+    "claude-agent-sdk": Framework("claude-agent-sdk", "claude_agent", CLAUDE, OFFLINE),
+    "claude-agent-sdk-serving": Framework(
+        "claude-agent-sdk",
+        "../../tests/frameworks/claude_agent",
+        (*CLAUDE[:3], lambda request: request.results[0].text, *CLAUDE[2:]),
+        OFFLINE,
+        environment="claude-agent-sdk",
+    ),
     "ai-sdk": Framework("ai", "ai_sdk", PLAIN, environment="js"),
     "mastra": Framework(
         "@mastra/mcp", "mastra", (NULLED, *PLAIN[1:]), {"MASTRA_TELEMETRY_DISABLED": "1"}, environment="js"
@@ -203,13 +223,14 @@ def _check(model: ScriptedModel, turns: tuple[Any, ...]) -> None:
     whole = [json.dumps(request.body) for request in model.requests]
     assert "(no notes yet)" in whole[0], "the system text did not reach the model"
     assert "- deploy: When we deploy" in whole[half], "the index did not reach the model"
-    if turns[1:] == PLAIN[1:]:
+    if turns[-1] is _content and len(turns) == len(PLAIN):
         told = [_told(result.text) for result in model.results]
         assert told == [{"written": True, "key": "deploy"}, {"found": True, **NOTE}], told
-        write = next(tool for tool in model.requests[0].tools if tool["name"] == "memory_write")
-        assert set(write["parameters"]["properties"]) == {*NOTE, "overwrite"}
-        nullable = {"type": "null"} in write["parameters"]["properties"]["overwrite"].get("anyOf", ())
-        assert "overwrite" not in write["parameters"].get("required", ()) or write.get("strict") or nullable
+        write = next(tool for tool in model.requests[0].tools if tool["name"].endswith("memory_write"))
+        schema = write.get("parameters") or write["input_schema"]
+        assert set(schema["properties"]) == {*NOTE, "overwrite"}
+        nullable = {"type": "null"} in schema["properties"]["overwrite"].get("anyOf", ())
+        assert "overwrite" not in schema.get("required", ()) or write.get("strict") or nullable
 
 
 def main(names: list[str]) -> int:
@@ -218,16 +239,16 @@ def main(names: list[str]) -> int:
     for name in chosen:
         python = ROOT / ".frameworks" / environment(name) / "bin" / "python"
         if not python.exists():
-            print(f"{name:16} has no environment: make frameworks", flush=True)
+            print(f"{name:24} has no environment: make frameworks", flush=True)
             failed += 1
             continue
         try:
             play(name, python)
         except (AssertionError, subprocess.SubprocessError) as error:
             failed += 1
-            print(f"{name:16} {version(name, python):10} FAILED\n{error}", flush=True)
+            print(f"{name:24} {version(name, python):10} FAILED\n{error}", flush=True)
         else:
-            print(f"{name:16} {version(name, python):10} passed", flush=True)
+            print(f"{name:24} {version(name, python):10} passed", flush=True)
     print(f"{len(chosen) - failed} passed, {failed} failed")
     return bool(failed or not chosen)
 

@@ -17,8 +17,7 @@ from tests.frameworks.__main__ import EXAMPLES, FRAMEWORKS, JAVASCRIPT, ROOT, en
 
 PYRIGHT: Final = ROOT / "tests" / "pyright" / "node_modules" / "pyright" / "index.js"
 OF_ENVIRONMENTS: Final = {
-    **{environment(name): one.program for name, one in FRAMEWORKS.items() if one.program.parent == EXAMPLES},
-    "claude-agent-sdk": EXAMPLES / "claude_agent.py",
+    environment(name): one.program for name, one in FRAMEWORKS.items() if one.program.parent == EXAMPLES
 }
 """The example of each environment in Python; mcp-1 has none that is not one of the others."""
 

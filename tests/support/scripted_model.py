@@ -157,7 +157,8 @@ def _check_answered(calls: list[str], answers: list[str]) -> None:
 def _read_messages(body: dict[str, Any]) -> Request:
     _require(body["model"] and body["max_tokens"] > 0, "model and max_tokens are needed")
     for tool in body.get("tools", []):
-        _require(tool.keys() <= {"name", "description", "input_schema", "type", "cache_control"}, f"{tool.keys()}")
+        known = {"name", "description", "input_schema", "type", "cache_control", "defer_loading"}
+        _require(tool.keys() <= known, f"{tool.keys()}")
         _check_tool(tool, tool["input_schema"], name_length=128)
     calls: list[str] = []
     results: list[Result] = []
@@ -317,19 +318,47 @@ def _reply_chat(number: int, turn: str | list[Call]) -> dict[str, Any]:
 
 
 def _streamed(answer: dict[str, Any]) -> bytes:
-    """The answer of Chat Completions as a stream: all in one chunk, then the usage, then the end."""
-    _require(answer["object"] == "chat.completion", "only Chat Completions is streamed here")
+    """The answer as a stream: of Chat Completions, or of Messages."""
+    if answer.get("type") == "message":
+        return b"".join(
+            b"event: %s\ndata: %s\n\n" % (e["type"].encode(), json.dumps(e).encode()) for e in _events(answer)
+        )
+    _require(answer.get("object") == "chat.completion", "Responses are not streamed here")
+    chunks = _chunks(answer)
+    return b"".join(b"data: %s\n\n" % json.dumps(one).encode() for one in chunks) + b"data: [DONE]\n\n"
+
+
+def _events(message: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """A message of Anthropic's as its events: each block whole in one delta, then why it stopped."""
+    yield {"type": "message_start", "message": {**message, "content": [], "stop_reason": None}}
+    for index, block in enumerate(message["content"]):
+        if block["type"] == "text":
+            empty, delta = {**block, "text": ""}, {"type": "text_delta", "text": block["text"]}
+        else:
+            empty, delta = (
+                {**block, "input": {}},
+                {"type": "input_json_delta", "partial_json": json.dumps(block["input"])},
+            )
+        yield {"type": "content_block_start", "index": index, "content_block": empty}
+        yield {"type": "content_block_delta", "index": index, "delta": delta}
+        yield {"type": "content_block_stop", "index": index}
+    ended = {name: message[name] for name in ("stop_reason", "stop_sequence")}
+    yield {"type": "message_delta", "delta": ended, "usage": message["usage"]}
+    yield {"type": "message_stop"}
+
+
+def _chunks(answer: dict[str, Any]) -> list[dict[str, Any]]:
+    """An answer of Chat Completions as its chunks: all in one, then the usage."""
     (choice,) = answer["choices"]
     delta = choice["message"]
     for index, call in enumerate(delta.get("tool_calls", ())):
         call["index"] = index
     chunk = {**answer, "object": "chat.completion.chunk", "usage": None}
-    chunks = [
+    return [
         {**chunk, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]},
         {**chunk, "choices": [{"index": 0, "delta": {}, "finish_reason": choice["finish_reason"]}]},
         {**chunk, "choices": [], "usage": answer["usage"]},
     ]
-    return b"".join(b"data: %s\n\n" % json.dumps(one).encode() for one in chunks) + b"data: [DONE]\n\n"
 
 
 _APIS: dict[str, tuple[Callable[[dict[str, Any]], Request], Callable[[int, str | list[Call]], dict[str, Any]]]] = {
