@@ -17,6 +17,8 @@ async def answer(run: Run, name: str, arguments: Mapping[str, Any] | str) -> Too
     Raises:
         RequestRefusedError: the run has ended.
         SidecarDiedError: the sidecar's process ended.
+        SidecarError: this process was forked from the one that launched.
+        ExposureRefused: a stranger is being served (`exposure_policy.serving`).
     """
     if isinstance(arguments, str):
         try:

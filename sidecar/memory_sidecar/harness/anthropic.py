@@ -25,7 +25,11 @@ __all__ = ["memory_tool_params", "memory_tool_result", "memory_tools"]
 
 
 def memory_tools(run: Run) -> list[BetaAsyncFunctionTool[Any]]:
-    """The run's tools for `AsyncAnthropic().beta.messages.tool_runner`, which calls them by itself."""
+    """The run's tools for `AsyncAnthropic().beta.messages.tool_runner`, which calls them by itself.
+
+    Raises:
+        ExposureRefused: a stranger is being served (`exposure_policy.serving`).
+    """
     return [_runnable(run, tool) for tool in run.tools]
 
 
@@ -43,7 +47,11 @@ def _runnable(run: Run, tool: dict[str, Any]) -> BetaAsyncFunctionTool[Any]:
 
 
 def memory_tool_params(run: Run) -> list[ToolParam]:
-    """The run's tools for `messages.create(tools=...)`."""
+    """The run's tools for `messages.create(tools=...)`.
+
+    Raises:
+        ExposureRefused: a stranger is being served (`exposure_policy.serving`).
+    """
     return [
         {"name": tool["name"], "description": tool["description"], "input_schema": tool["inputSchema"]}
         for tool in run.tools
@@ -57,6 +65,7 @@ async def memory_tool_result(run: Run, tool_use: ToolUseBlock | BetaToolUseBlock
 
     Raises:
         SidecarError: the run has ended, or the sidecar's process has.
+        ExposureRefused: a stranger is being served (`exposure_policy.serving`).
     """
     result = await answer(run, tool_use.name, cast("dict[str, Any]", tool_use.input))
     return {"type": "tool_result", "tool_use_id": tool_use.id, "content": result.text, "is_error": result.is_error}

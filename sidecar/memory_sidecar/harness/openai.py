@@ -31,7 +31,11 @@ __all__ = ["memory_call_output", "memory_chat_message", "memory_chat_tools", "me
 
 
 def memory_tools(run: Run) -> list[FunctionToolParam]:
-    """The run's tools for `responses.create(tools=...)`."""
+    """The run's tools for `responses.create(tools=...)`.
+
+    Raises:
+        ExposureRefused: a stranger is being served (`exposure_policy.serving`).
+    """
     return [
         {
             "type": "function",
@@ -51,13 +55,18 @@ async def memory_call_output(run: Run, call: ResponseFunctionToolCall) -> Functi
 
     Raises:
         SidecarError: the run has ended, or the sidecar's process has.
+        ExposureRefused: a stranger is being served (`exposure_policy.serving`).
     """
     output = await _output(run, call.name, call.arguments)
     return {"type": "function_call_output", "call_id": call.call_id, "output": output}
 
 
 def memory_chat_tools(run: Run) -> list[ChatCompletionFunctionToolParam]:
-    """The run's tools for `chat.completions.create(tools=...)`."""
+    """The run's tools for `chat.completions.create(tools=...)`.
+
+    Raises:
+        ExposureRefused: a stranger is being served (`exposure_policy.serving`).
+    """
     return [
         {
             "type": "function",
@@ -73,7 +82,12 @@ def memory_chat_tools(run: Run) -> list[ChatCompletionFunctionToolParam]:
 
 
 async def memory_chat_message(run: Run, call: ChatCompletionMessageToolCallUnion) -> ChatCompletionToolMessageParam:
-    """Serve a message's tool call; the answer is the next message. As `memory_call_output` otherwise."""
+    """Serve a message's tool call; the answer is the next message. As `memory_call_output` otherwise.
+
+    Raises:
+        SidecarError: the run has ended, or the sidecar's process has.
+        ExposureRefused: a stranger is being served (`exposure_policy.serving`).
+    """
     if call.type == "function":
         output = await _output(run, call.function.name, call.function.arguments)
     else:  # a custom tool, and memory has none

@@ -22,7 +22,11 @@ __all__ = ["memory_tools"]
 
 
 def memory_tools(run: Run) -> list[Tool]:
-    """The run's tools, not strict: strict mode would make the model always send the optional `overwrite`."""
+    """The run's tools, not strict: strict mode would make the model always send the optional `overwrite`.
+
+    Raises:
+        ExposureRefused: a stranger is being served (`exposure_policy.serving`).
+    """
     return [_function_tool(run, tool) for tool in run.tools]
 
 

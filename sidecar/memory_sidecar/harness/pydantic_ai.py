@@ -29,7 +29,11 @@ _ARGUMENTS: Final = SchemaValidator(core_schema.dict_schema(core_schema.str_sche
 
 
 class MemoryToolset(AbstractToolset[Any]):
-    """The run's tools and its system text. It lives as long as the run's block does."""
+    """The run's tools and its system text. It lives as long as the run's block does.
+
+    While a stranger is served (`exposure_policy.serving`) each of its methods raises ExposureRefused; a call raises
+    besides what `Run.call` does.
+    """
 
     __memory_private__: Final = True
 

@@ -97,21 +97,33 @@ class OpenRun(Bound):
 
     @property
     def tools(self) -> list[dict[str, Any]]:
-        """Definitions in MCP's form: name, description, inputSchema, ..."""
+        """Definitions in MCP's form: name, description, inputSchema, ...
+
+        Raises:
+            ExposureRefused: a stranger is being served (`exposure_policy.serving`).
+        """
         ask("run.tools")
         tools: list[dict[str, Any]] = self._opened["tools"]
         return tools
 
     @property
     def instructions(self) -> str:
-        """Text for the system prompt: how to use memory, and the index of what it holds."""
+        """Text for the system prompt: how to use memory, and the index of what it holds.
+
+        Raises:
+            ExposureRefused: a stranger is being served (`exposure_policy.serving`).
+        """
         ask("run.instructions")
         text: str = self._opened["instructions"]
         return text
 
     @property
     def scope(self) -> dict[str, Any]:
-        """The authority as it was when the run opened or ended: `{store, keys: {key: revision}}`."""
+        """The authority as it was when the run opened or ended: `{store, keys: {key: revision}}`.
+
+        Raises:
+            ExposureRefused: a stranger is being served (`exposure_policy.serving`).
+        """
         ask("run.scope")
         return self._scope
 

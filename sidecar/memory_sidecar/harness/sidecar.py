@@ -61,6 +61,8 @@ class Run(OpenRun):
             RequestRefusedError: there is no such tool, the run has ended, or the arguments hold a Python object that
                 is no JSON.
             SidecarDiedError: the sidecar's process ended; a write may or may not be stored.
+            SidecarError: this process was forked from the one that launched.
+            RuntimeError: no loop of asyncio or trio runs.
             ExposureRefused: a stranger is being served (`exposure_policy.serving`).
         """
         return await drive(self._call(name, arguments))
@@ -73,6 +75,8 @@ class Run(OpenRun):
         Raises:
             RequestRefusedError: the run has ended.
             SidecarDiedError: the sidecar's process ended; the run can be resumed by another.
+            SidecarError: this process was forked from the one that launched.
+            RuntimeError: no loop of asyncio or trio runs.
         """
         return await drive(self._suspend())
 
@@ -84,6 +88,8 @@ class Run(OpenRun):
         Raises:
             RequestRefusedError: the run has ended, or there is no such reason.
             SidecarDiedError: the sidecar's process ended; the run can be resumed by another.
+            SidecarError: this process was forked from the one that launched.
+            RuntimeError: no loop of asyncio or trio runs.
         """
         return await drive(self._finish(reason, message))
 
@@ -155,6 +161,8 @@ class MemorySidecar(Launched):
         Raises:
             RequestRefusedError: the run cannot be opened so; the text says why.
             SidecarDiedError: the sidecar's process ended; on leaving, too, unless the block failed itself.
+            SidecarError: this process was forked from the one that launched.
+            RuntimeError: no loop of asyncio or trio runs.
             ExposureRefused: a stranger is being served (`exposure_policy.serving`).
         """
 
@@ -169,7 +177,10 @@ class MemorySidecar(Launched):
         `identity` is needed where the launch said `many_identities=True`, and refused elsewhere.
 
         Raises:
+            RequestRefusedError: the identity is not needed or not legal.
             SidecarDiedError: the sidecar's process ended.
+            SidecarError: this process was forked from the one that launched.
+            RuntimeError: no loop of asyncio or trio runs.
             ExposureRefused: a stranger is being served (`exposure_policy.serving`).
         """
         return await drive(self._list(identity))

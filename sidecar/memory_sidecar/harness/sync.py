@@ -61,15 +61,35 @@ class Run(OpenRun):
     __doc__ = OpenRun.__doc__
 
     def call(self, name: str, arguments: Mapping[str, Any] | None = None) -> ToolResult:
-        """Serve the model's call of the tool `name`; as `harness.Run.call`, with the same errors."""
+        """Serve the model's call of the tool `name`; as `harness.Run.call`.
+
+        Raises:
+            RequestRefusedError: there is no such tool, the run has ended, or the arguments hold a Python object that
+                is no JSON.
+            SidecarDiedError: the sidecar's process ended; a write may or may not be stored.
+            SidecarError: this process was forked from the one that launched.
+            ExposureRefused: a stranger is being served (`exposure_policy.serving`).
+        """
         return here(self._call(name, arguments))
 
     def suspend(self) -> dict[str, Any]:
-        """End the run so that it can be resumed, and return its scope; as `harness.Run.suspend`."""
+        """End the run so that it can be resumed, and return its scope; as `harness.Run.suspend`.
+
+        Raises:
+            RequestRefusedError: the run has ended.
+            SidecarDiedError: the sidecar's process ended; the run can be resumed by another.
+            SidecarError: this process was forked from the one that launched.
+        """
         return here(self._suspend())
 
     def finish(self, reason: Ending = "completed", message: str | None = None) -> dict[str, Any]:
-        """End the run for good (`completed`), or for another reason; as `harness.Run.finish`."""
+        """End the run for good (`completed`), or for another reason; as `harness.Run.finish`.
+
+        Raises:
+            RequestRefusedError: the run has ended, or there is no such reason.
+            SidecarDiedError: the sidecar's process ended; the run can be resumed by another.
+            SidecarError: this process was forked from the one that launched.
+        """
         return here(self._finish(reason, message))
 
 
@@ -86,7 +106,12 @@ class MemorySidecar(Launched):
         restarts: int = 0,
         **options: Unpack[LaunchOptions],
     ) -> AbstractContextManager["MemorySidecar"]:
-        """Start a sidecar as a subprocess, serve the block, and end it; as `harness.MemorySidecar.launch`."""
+        """Start a sidecar as a subprocess, serve the block, and end it; as `harness.MemorySidecar.launch`.
+
+        Raises:
+            StartError: it cannot start; the text is the remedy.
+            TypeError: there is no such option, or a value is of the wrong type.
+        """
 
         return SyncBlock(
             lambda: cls._launched(command, env, stderr, restarts, options),
@@ -101,7 +126,14 @@ class MemorySidecar(Launched):
         resume: Resume = "auto",
         scope: Mapping[str, Any] | None = None,
     ) -> AbstractContextManager[Run]:
-        """Open a run, or resume it, and suspend it on leaving; as `harness.MemorySidecar.run`."""
+        """Open a run, or resume it, and suspend it on leaving; as `harness.MemorySidecar.run`.
+
+        Raises:
+            RequestRefusedError: the run cannot be opened so; the text says why.
+            SidecarDiedError: the sidecar's process ended; on leaving, too, unless the block failed itself.
+            SidecarError: this process was forked from the one that launched.
+            ExposureRefused: a stranger is being served (`exposure_policy.serving`).
+        """
 
         return SyncBlock(
             lambda: self._opened_as(Run, run, resume, scope, identity),
@@ -109,5 +141,12 @@ class MemorySidecar(Launched):
         )
 
     def runs(self, *, identity: str | None = None) -> list[dict[str, Any]]:
-        """All runs of an identity; as `harness.MemorySidecar.runs`."""
+        """All runs of an identity; as `harness.MemorySidecar.runs`.
+
+        Raises:
+            RequestRefusedError: the identity is not needed or not legal.
+            SidecarDiedError: the sidecar's process ended.
+            SidecarError: this process was forked from the one that launched.
+            ExposureRefused: a stranger is being served (`exposure_policy.serving`).
+        """
         return here(self._list(identity))
