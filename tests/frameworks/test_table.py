@@ -20,8 +20,10 @@ def locked(name: str) -> tuple[str, str]:
         wanted = json.loads((JAVASCRIPT / "package.json").read_text())["dependencies"]
         found = json.loads((JAVASCRIPT / "package-lock.json").read_text())["packages"]
         return found[f"node_modules/{FRAMEWORKS[name].package}"]["version"], wanted[FRAMEWORKS[name].package]
-    version = re.search(rf"^{package}(?:\[\w+\])?==([\w.]+)", (LOCKS / f"{name}.txt").read_text(), re.MULTILINE)
-    within = re.search(rf"^{package}(?:\[\w+\])?(.+)$", (LOCKS / f"{name}.in").read_text(), re.MULTILINE)
+    version = re.search(
+        rf"^{package}(?:\[\w+\])?==([\w.]+)", (LOCKS / f"{environment(name)}.txt").read_text(), re.MULTILINE
+    )
+    within = re.search(rf"^{package}(?:\[\w+\])?(.+)$", (LOCKS / f"{environment(name)}.in").read_text(), re.MULTILINE)
     assert version is not None
     assert within is not None
     return version[1], within[1]
