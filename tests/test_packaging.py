@@ -70,7 +70,7 @@ def test_on_windows_it_installs_and_its_script_ends_with_one_sentence(wheel: Pat
     site = tmp_path / "site"
     for_windows = ("--platform", "win_amd64", "--only-binary", ":all:", "--no-compile", "--target", str(site))
     subprocess.run(
-        [sys.executable, "-m", "pip", "install", "--no-index", "--no-deps", *for_windows, str(wheel)],
+        [sys.executable, "-m", "pip", "--isolated", "install", "--no-index", "--no-deps", *for_windows, str(wheel)],
         check=True,
         capture_output=True,
     )
