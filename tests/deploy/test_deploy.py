@@ -14,8 +14,10 @@ import pytest
 import yaml
 from tests.support.sidecar import ROOT, environment
 
+from memory_sidecar.cli import COMMANDS
 from memory_sidecar.harness.sync import MemorySidecar
 from memory_sidecar.observe.gauges import GAUGES
+from memory_sidecar.run import records
 from memory_sidecar.store.errors import UnavailableError
 
 DEPLOY = ROOT / "examples" / "deploy"
@@ -30,7 +32,7 @@ class Machine:
         for directory in (self.bin, self.backups):
             directory.mkdir(parents=True)
         self.state.mkdir(mode=0o700)
-        for name in ("memory-backup", "memory-restore"):
+        for name in ("memory-backup", "memory-prune", "memory-restore"):
             shutil.copy(DEPLOY / name, self.bin)
         for name, module in (("memory-sidecar", " -m memory_sidecar"), ("python", "")):
             program = self.bin / name
@@ -55,6 +57,14 @@ class Machine:
         )
         assert done.returncode == status, done.stderr
         return done.stdout + done.stderr
+
+    def start(self, unit: Path) -> int:
+        """What systemd does for a unit of the type oneshot: the first command that fails is the last that is run."""
+        for command in settings(unit, "ExecStart"):
+            done = subprocess.run(shlex.split(self.here(command)), env=environment(), capture_output=True, check=False)
+            if done.returncode != 0:
+                return done.returncode
+        return 0
 
 
 @pytest.fixture
@@ -85,16 +95,85 @@ def test_each_timer_has_its_service() -> None:
 def test_each_command_of_a_timer_runs(machine: Machine, unit: Path) -> None:
     with MemorySidecar.launch(config=DEPLOY / "agent.yaml", store_dir=machine.state) as memory, memory.run("r") as run:
         run.call("memory_write", {"key": "a", "description": "A note", "content": "x"})
-        for command in settings(unit, "ExecStart"):  # while an agent works there
-            machine.run(*shlex.split(machine.here(command)))
-        for command in settings(unit, "ExecStart"):  # and again
-            machine.run(*shlex.split(machine.here(command)))
-    if "backup" in unit.name:
+        for _ in range(2):  # while an agent works there, and again
+            assert machine.start(unit) == 0
+    if "export" in unit.name:
         assert '"key": "a"' in (machine.backups / "notes.jsonl").read_text()
+    elif "backup" in unit.name:
+        assert (machine.backups / "state.tar").stat().st_size > 0
         assert not list(machine.backups.glob("*.part*"))
     else:
+        assert not list(machine.state.glob("*.part*"))
         ledger = (machine.state / "ledger.jsonl").read_text().splitlines()
         assert {json.loads(line)["run"] for line in ledger} == {"r"}
+
+
+def long_ago(line: bytes) -> bytes:
+    record = {**json.loads(line), "time": "2001-02-03T04:05:06Z"}
+    del record["sum"]
+    return records.encode(record, record.pop("seq"))
+
+
+@pytest.fixture
+def spoilt(machine: Machine) -> Machine:
+    """A state directory with an old run, and what an accident leaves: a damaged journal, a foreign one, a bad note."""
+    with MemorySidecar.launch(config=DEPLOY / "agent.yaml", store_dir=machine.state) as memory:
+        for name in ("old", "damaged"):
+            with memory.run(name) as run:
+                run.call("memory_write", {"key": name, "description": "A note", "content": "x"})
+    runs = machine.state / "runs" / "agent"
+    for journal in runs.glob("*.jsonl"):
+        journal.write_bytes(b"".join(map(long_ago, journal.read_bytes().splitlines())))
+    with (runs / "damaged.jsonl").open("r+b") as file:
+        file.write(b"!!!!")
+    (runs / "foreign.jsonl").write_text("{}\n")
+    (machine.state / "memory" / "agent" / "bad.md").write_bytes(b"\xff\xfe")
+    return machine
+
+
+def test_one_bad_file_stops_no_step_of_a_unit_and_fails_it(spoilt: Machine) -> None:
+    """The note that is no text, the journal that cannot be read: all else is backed up and pruned, and an alert sees."""
+    runs = spoilt.state / "runs" / "agent"
+    assert spoilt.start(DEPLOY / "memory-prune.service") == 1
+    assert {json.loads(line)["run"] for line in (spoilt.state / "ledger.jsonl").read_text().splitlines()} == {"old"}
+    assert sorted(path.name for path in runs.glob("*.jsonl")) == ["damaged.jsonl", "foreign.jsonl"]
+    assert spoilt.start(DEPLOY / "memory-export.service") == 1
+    assert '"key": "old"' in (spoilt.backups / "notes.jsonl").read_text()
+    assert spoilt.start(DEPLOY / "memory-backup.service") == 0
+    assert (spoilt.backups / "state.tar").stat().st_size > 0
+
+
+def test_no_journal_goes_whose_ledger_could_not_be_written(spoilt: Machine) -> None:
+    runs = spoilt.state / "runs" / "agent"
+    spoilt.run(spoilt.bin / "memory-prune", spoilt.state, spoilt.state / "no" / "ledger.jsonl", status=1)
+    # A disk on which nothing more fits: what cat is given is not written.
+    (spoilt.bin / "cat").write_text("#!/bin/sh\nexec /bin/cat > /dev/full\n")
+    (spoilt.bin / "cat").chmod(0o755)
+    path = f"{spoilt.bin}:{os.environ['PATH']}"
+    done = subprocess.run(
+        [spoilt.bin / "memory-prune", spoilt.state, spoilt.state / "ledger.jsonl"],
+        env=environment(PATH=path),
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert (runs / "old.jsonl").exists()
+    assert not list(spoilt.state.glob("ledger.jsonl*"))
+
+
+def test_the_readme_says_where_the_units_look_for_each_file() -> None:
+    text = re.sub(r"\s+", " ", (DEPLOY / "README.md").read_text())
+    beside = re.findall(r"`([\w.-]+)` beside its `bin`", text)
+    within = re.findall(r"`([\w-]+)`", re.findall(r"beside its `bin`, (.*?) in its `bin`", text)[0])
+    for unit in DEPLOY.glob("*.service"):
+        for place, name in re.findall(r"/opt/agent/(bin/)?([\w.-]+)", "\n".join(settings(unit, "ExecStart"))):
+            if name in ("python", "memory-sidecar"):
+                continue  # the virtual environment's
+            assert name in (within if place else beside), (unit.name, name)
+            assert (DEPLOY / name).exists()
+    named = set(re.findall(r"`([\w.-]+)`", " ".join(re.findall(r"\| (`.*?) \|", text))))
+    for path in DEPLOY.iterdir():
+        assert path.name in named | {f"{path.stem}.service, .timer", "README.md"} or path.suffix == ".timer", path.name
 
 
 def test_the_harness_of_the_unit_resumes_its_run(machine: Machine) -> None:
@@ -120,6 +199,8 @@ def test_each_alert_is_over_a_number_that_is_told() -> None:
         names = set(re.findall(r"memory_sidecar_[a-z_]+", rule["expr"])) - {"memory_sidecar_outcome"}
         assert names <= {*told, "memory_sidecar_calls_total"}, rule["alert"]
         assert rule["annotations"].keys() == {"summary", "mend"}
+        assert set(re.findall(r"memory-sidecar (\w+)", rule["annotations"]["mend"])) <= COMMANDS.keys()
+        assert not re.search(r"\bdelete\b", rule["annotations"]["mend"])  # no command is called so
         assert set(re.findall(r'outcome="(\w+)"', rule["expr"])) <= {UnavailableError.code}
 
 
@@ -202,6 +283,7 @@ def readable(path: Path, user: int) -> bool:
 
 RESUME = """\
 import json, sys
+from memory_sidecar.cli import COMMANDS
 from memory_sidecar.harness.sync import MemorySidecar
 
 config, state, *keys = sys.argv[1:]

@@ -11,9 +11,9 @@ from tests.support.sidecar import ROOT, environment
 
 from memory_sidecar.cli import COMMANDS
 
-DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "examples").rglob("*.md")])
 README = (ROOT / "README.md").read_text()
-documents = pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+documents = pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 
 
 def anchors(path: Path) -> set[str]:
@@ -31,6 +31,14 @@ def test_every_link_leads_somewhere(path: Path) -> None:
         linked = path.parent / name if name else path
         assert linked.exists(), target
         assert not anchor or anchor in anchors(linked), target
+
+
+@documents
+def test_what_a_restored_bucket_means_is_told_in_one_place(path: Path) -> None:
+    """Whoever says something about it links the table that the tests try, and does not say it in other words."""
+    for paragraph in path.read_text().split("\n\n"):
+        if re.search(r"bucket[^.]*\brestored?\b|\brestored? [^.]*bucket", paragraph) and path.name != "jetstream.md":
+            assert "#a-bucket-that-is-restored" in paragraph, paragraph
 
 
 def shell(path: Path) -> list[list[str]]:
@@ -81,3 +89,12 @@ def test_the_readme_shows_what_the_smallest_harness_prints(tmp_path: Path) -> No
 
 def test_the_readme_stays_short() -> None:
     assert len(README.splitlines()) <= 150
+
+
+def test_each_error_of_the_log_is_told_as_one() -> None:
+    """The row of the table begins as the events do."""
+    row = re.findall(r"(?m)^\| error \| (.*) \|$", (ROOT / "docs" / "telemetry.md").read_text())[0]
+    told = {one.partition(",")[0] for one in row.split("; ")}
+    sources = "\n".join(path.read_text() for path in (ROOT / "sidecar").rglob("*.py"))
+    events = set(re.findall(r"\blog\.error\(\s*\"([^\":]*)", sources))
+    assert {event for event in events if "%s" not in event} == told
