@@ -133,7 +133,7 @@ def spoilt(machine: Machine) -> Machine:
 
 
 def test_one_bad_file_stops_no_step_of_a_unit_and_fails_it(spoilt: Machine) -> None:
-    """The note that is no text, the journal that cannot be read: all else is backed up and pruned, and an alert sees."""
+    """A note that is no text, journals that cannot be read: all else is backed up and pruned, and an alert sees it."""
     runs = spoilt.state / "runs" / "agent"
     assert spoilt.start(DEPLOY / "memory-prune.service") == 1
     assert {json.loads(line)["run"] for line in (spoilt.state / "ledger.jsonl").read_text().splitlines()} == {"old"}
