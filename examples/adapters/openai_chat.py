@@ -11,7 +11,7 @@ from openai import AsyncOpenAI
 from memory_sidecar.harness import MemorySidecar
 from memory_sidecar.harness.openai import memory_chat_message, memory_chat_tools
 
-client = AsyncOpenAI()
+create = AsyncOpenAI().chat.completions.create
 
 
 async def ask(question: str) -> None:
@@ -21,9 +21,7 @@ async def ask(question: str) -> None:
             {"role": "user", "content": question},
         ]
         while True:
-            completion = await client.chat.completions.create(
-                model="gpt-5.5", messages=messages, tools=memory_chat_tools(run)
-            )
+            completion = await create(model="gpt-5.5", messages=messages, tools=memory_chat_tools(run))
             message = completion.choices[0].message
             messages.append(message)
             if not message.tool_calls:

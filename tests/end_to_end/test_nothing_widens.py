@@ -96,7 +96,14 @@ def read_variables(tmp_path: Path) -> set[str]:
 
 
 def test_no_flag_opens_it(tmp_path: Path) -> None:
-    harmless = {"run": "swept", "lockdown": "off", "log-level": "debug", "log-format": "json", "default-identity": "x"}
+    harmless = {
+        "run": "swept",
+        "lockdown": "off",
+        "log-level": "debug",
+        "log-format": "json",
+        "default-identity": "x",
+        "keep-runs": "90d",
+    }
     places = {"config", "identity", "store-dir", "journal-dir"}
     # Whoever adds an option decides here which of the two it is.
     assert set(_OPTIONS) == {*harmless, *places}
@@ -125,7 +132,7 @@ def test_no_environment_variable_opens_it(tmp_path: Path) -> None:
 
 def test_no_configuration_key_opens_it(tmp_path: Path) -> None:
     # Whoever adds a key decides here that it only narrows, or only names a place.
-    assert MemoryConfig._fields == ("enabled", "backend", "read_only", "no_index", "options")
+    assert MemoryConfig._fields == ("enabled", "backend", "read_only", "no_index", "options", "keep_runs")
     assert Config._fields == ("identity", "nats_context", "memory")
     for name in INVITING:
         for block in (f"{name}: true", f"options: {{{name}: true}}"):

@@ -106,6 +106,7 @@ EVERY_OPTION = {
     "log-level": "debug",
     "log-format": "json",
     "default-identity": "tester",
+    "keep-runs": "90d",
 }
 # Every variable that the process reads, and some that somebody might hope for.
 EVERY_VARIABLE = {

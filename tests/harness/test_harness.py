@@ -108,7 +108,7 @@ async def test_a_run_can_be_ended_in_every_way(memory: MemorySidecar) -> None:
         assert list(scope["keys"]) == ["plan"]
         assert run.scope == scope
         # No word of the protocol, of which whoever uses the library knows nothing.
-        with pytest.raises(RequestRefusedError, match=r"^this run is not open; open it first, or another one"):
+        with pytest.raises(RequestRefusedError, match="is not open any more: it was ended, or its block was left"):
             await run.call("memory_list")
         async with memory.run("suspended", resume="require") as again:
             with pytest.raises(RequestRefusedError, match=r"^run suspended is open already; use it, or end it first"):
