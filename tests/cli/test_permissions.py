@@ -151,10 +151,9 @@ def test_what_is_lacking_for_the_first_question_is_named(
     with fleet.broker(server(publish, granted["subscribe"])) as broker:
         fleet.prepare(broker)
         fleet.use(broker)
-        for words, status in ((("info", "--check"), 1), (("doctor",), 1)):
-            looked = fleet.run(*words)
-            assert looked.status == status
-            assert f"does not permit this user to publish to {lacking}" in " ".join((looked.out + looked.err).split())
+        looked = fleet.run("info", "--check")
+        assert looked.status == 1
+        assert f"does not permit this user to publish to {lacking}" in looked.out
 
 
 def lacking_fails(fleet: Fleet, *every: str) -> None:
