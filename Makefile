@@ -12,6 +12,8 @@ BIN := $(VENV)/bin
 # An environment each, since their packages conflict.
 FRAMEWORKS := $(or $(NAMES),$(patsubst requirements/frameworks/%.txt,%,$(wildcard requirements/frameworks/*.txt)))
 JAVASCRIPT := examples/adapters/js
+# Two for each core: a test waits for subprocesses longer than it computes.
+WORKERS ?= $(shell $(PYTHON) -c 'import os; print(2 * (os.cpu_count() or 1))')
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .PHONY: help demo test test-long faults audit-corpus fuzz soak soak-fleet bench-commands cancels races reference other-writers mutants bench bench-quick yaml-readers lint format schema lock clean guards-fastmcp guards-mcp-1 guards-cost frameworks machines instrumented types
@@ -23,7 +25,7 @@ demo: $(VENV)/.runtime ## show the main job: launch, remember, suspend, resume; 
 	@$(BIN)/python examples/demo.py
 
 test: $(VENV)/.dev ## run the tests, lint, types and layers included
-	$(BIN)/python -m pytest -m "not long" --numprocesses auto --dist worksteal
+	$(BIN)/python -m pytest -m "not long" --numprocesses $(WORKERS) --dist worksteal
 
 test-long: $(VENV)/.dev ## run the tests that take minutes
 	$(BIN)/python -m pytest -m long
