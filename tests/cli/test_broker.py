@@ -9,6 +9,7 @@ import pytest
 from tests.support.broker import Broker, add_bucket, connected, put, run_broker
 
 from memory_sidecar.assemble import Arguments
+from memory_sidecar.backend.jetstream.settings import WHO
 from memory_sidecar.cli.shared.memory import opened
 from memory_sidecar.store.scope import Scope
 
@@ -146,7 +147,7 @@ def test_doctor_and_the_broker(cli: Cli, bucket: tuple[str, ...], tmp_path: Path
             "is kept in memory",
             "kv add {bucket}-2 --history=1 --max-value-size=69600 --storage=file",
         ),
-        ({}, "has one replica", "nats --context local stream edit KV_{bucket} --replicas=3"),
+        ({}, "has one replica", "nats --context ADMIN stream edit KV_{bucket} --replicas=3"),
     ],
 )
 def test_doctor_tells_what_a_bucket_can_lose(
@@ -209,7 +210,7 @@ def test_doctor_names_the_command_that_removes_marks_of_deletions(
     name = asyncio.run(make())
     told = json.loads(cli("doctor", "--json", *configured(tmp_path, "local", name)).out)["checks"]
     marks = [check for check in told if "1024 marks of deletions" in check["found"]]
-    assert [check["mend"] for check in marks] == [f"remove them: nats kv compact {name}"]
+    assert [check["mend"] for check in marks] == [f"remove them: nats --context ADMIN kv compact {name}{WHO}"]
 
 
 def test_quarantine_works_on_a_full_bucket(cli: Cli, bucket: tuple[str, ...], broker: Broker, tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ async def test_bucket_state_and_all_refusals(cli: Any, place: Any, tmp_path: Pat
         jetstream(place, broker, "missing")
         told = cli("info", "--check", "--config", config, env=env)
         assert told.status == 1
-        assert "nats --context check kv add missing" in told.out
+        assert "nats --context ADMIN kv add missing" in told.out
 
 
 def test_files_are_counted_and_nothing_is_made(cli: Any, place: Any) -> None:

@@ -105,4 +105,4 @@ def test_a_full_bucket_is_told_with_the_brokers_code(tmp_path: Path, options: tu
             assert speaker.end() == 0
     (failed,) = told(speaker.log)
     assert "error 10077, maximum messages exceeded" in failed["cause"]
-    assert "nats --context local stream edit KV_b" in failed["remedy"]
+    assert "nats --context ADMIN stream edit KV_b" in failed["remedy"]

@@ -1,6 +1,7 @@
 """Settings of a bucket that an operator changes under a running sidecar, and buckets that are full."""
 
 import json
+import re
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
@@ -9,7 +10,10 @@ from nats.aio.client import Client
 from tests.support.async_store import AsyncStore, open_store
 from tests.support.broker import Broker, add_bucket, api, connected, delete_bucket, put, run_broker
 
+from memory_sidecar.backend.jetstream import settings
 from memory_sidecar.backend.jetstream import watched as watched_module
+from memory_sidecar.backend.jetstream.api import RefusedError, StreamInfo
+from memory_sidecar.backend.jetstream.refused import no_room
 from memory_sidecar.store.contract import Item
 from memory_sidecar.store.errors import StoreFullError, UnavailableError
 from memory_sidecar.store.scope import Scope
@@ -146,7 +150,7 @@ async def fill(nc: Client, bucket: str, store: AsyncStore) -> None:
                 break
     with pytest.raises(StoreFullError, match="no room left") as full:
         await store.create("c", "d", "x")
-    assert f"nats stream edit KV_{bucket} --max-bytes" in full.value.remedy
+    assert f"nats --context ADMIN stream edit KV_{bucket} --max-bytes" in full.value.remedy
 
 
 @pytest.mark.parametrize("limits", FULL)
@@ -161,6 +165,48 @@ async def test_a_full_bucket_lets_those_delete_who_may_purge(nc: Client, limits:
     assert not await store.delete("b")
     assert await store.list() == []
     assert await (await open_store(nc, bucket)).list() == []
+
+
+@pytest.mark.parametrize("limits", FULL)
+async def test_a_model_that_does_what_the_refusal_says_loses_no_note_in_vain(
+    nc: Client, agent: Client, limits: dict[str, Any]
+) -> None:
+    """A mark keeps the place of what is deleted, so that a model would delete one note after the other."""
+    bucket = await add_bucket(nc, **limits)
+    store = await open_store(agent, bucket)
+    await fill(nc, bucket, store)
+    with pytest.raises(StoreFullError) as full:
+        await store.create("c", "d", "x")
+    assert "delete" not in str(full.value).lower()
+    assert {item.key for item in await store.list()} == {"a", "b"}
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"subjects": ["$KV.b.>"], "max_age": 1, "discard": "old", "max_msgs": 5, "max_msg_size": 5, "no_ack": True},
+        {"subjects": ["elsewhere"], "persist_mode": "async", "retention": "interest", "sealed": True},
+        {"subjects": ["$KV.b.>"], "storage": "memory", "max_msgs": 5, "max_bytes": 100},
+    ],
+)
+def test_what_an_agent_may_not_do_is_asked_of_no_context_of_an_agent(config: dict[str, Any]) -> None:
+    peers = ({"name": "p", "offline": True},)
+    info = StreamInfo(config, "", 5, 5, 3, frozenset(), messages=5, stored_bytes=100, peers=peers)
+    full, soon = settings.limits("b", info)
+    told = [
+        *settings.refusals("b", config),
+        *settings.risks("b", config),
+        *full,
+        *soon,
+        *settings.absent_replicas("b", info),
+    ]
+    remedies = [one.remedy for one in told]
+    remedies += [no_room(RefusedError(503, code, "full"), "b") for code in (10077, 10047)]
+    assert len(remedies) > 4
+    for remedy in remedies:
+        commands = re.findall(r"\bnats (\S+ \S+)", remedy)
+        assert set(commands) <= {"--context ADMIN"}, remedy
+        assert (settings.WHO in remedy) == bool(commands)
 
 
 @pytest.mark.parametrize("limits", [{"max_bytes": 20_000}, {"max_msgs": 5, "max_msgs_per_subject": 3}])

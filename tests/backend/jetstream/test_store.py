@@ -29,6 +29,7 @@ from memory_sidecar.backend.jetstream import view as jetstream_view
 from memory_sidecar.backend.jetstream.bucket import bind
 from memory_sidecar.backend.jetstream.message import Attempt, Document
 from memory_sidecar.backend.jetstream.options import JetStreamOptions, nesting
+from memory_sidecar.backend.jetstream.settings import WHO
 from memory_sidecar.backend.opened import BackendError
 from memory_sidecar.store.contract import Entry, Item
 from memory_sidecar.store.document import UNREADABLE, serialize
@@ -52,10 +53,10 @@ pytestmark = pytest.mark.anyio
 
 async def test_missing_bucket_is_refused_with_the_command_that_makes_it(nc: Client) -> None:
     with pytest.raises(BackendError) as refused:
-        await bind(nc, JetStreamOptions("nowhere"), identity="agent", context_name="prod")
+        await bind(nc, JetStreamOptions("nowhere"), identity="agent")
     assert str(refused.value) == (
         'KV bucket "nowhere" does not exist; create it with: '
-        "nats --context prod kv add nowhere --history=1 --max-value-size=69600"
+        f"nats --context ADMIN kv add nowhere --history=1 --max-value-size=69600{WHO}"
     )
 
 

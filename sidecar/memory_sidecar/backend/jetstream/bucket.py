@@ -19,7 +19,7 @@ from .api import NO_STREAM, Api, NoAnswerError, RefusedError, StreamInfo, is_tem
 from .notes import Notes
 from .options import JetStreamOptions, resolve_prefix
 from .refused import not_permitted
-from .settings import Problem, add_command, refusals
+from .settings import WHO, Problem, add_command, refusals
 from .watched import Settings
 
 if TYPE_CHECKING:
@@ -69,14 +69,12 @@ async def bind(
     options: JetStreamOptions,
     *,
     identity: str,
-    context_name: str | None = None,
     domain: str | None = None,
     api_prefix: str | None = None,
 ) -> Bound:
     """Bind to the bucket over a connection that stays the caller's. Never creates or changes a bucket.
 
-    Takes at most ten seconds. `context_name` is for the commands in remedies; `domain` or `api_prefix`
-    lead to the JetStream that holds the bucket.
+    Takes at most ten seconds. `domain` or `api_prefix` lead to the JetStream that holds the bucket.
 
     Raises:
         BackendError: the bucket cannot be used; the text holds the remedy.
@@ -84,18 +82,18 @@ async def bind(
     prefix = resolve_prefix(options, identity)
     bucket = options.bucket
     api = Api(nc, domain=domain, api_prefix=api_prefix)
-    info = await bind_info(api, bucket, context_name)
+    info = await bind_info(api, bucket)
 
     def judge(config: Mapping[str, Any]) -> list[Problem]:
-        return refusals(bucket, config, context_name)
+        return refusals(bucket, config)
 
     for refused in judge(info.config):
         raise BackendError(*refused)
-    notes = Notes(api, bucket, prefix, created=info.created, settings=Settings(bucket, judge), context=context_name)
+    notes = Notes(api, bucket, prefix, created=info.created, settings=Settings(bucket, judge))
 
     def rebind(other: str) -> Coroutine[Any, Any, Bound]:
         own = options._replace(prefix=None)
-        return bind(nc, own, identity=other, context_name=context_name, domain=domain, api_prefix=api_prefix)
+        return bind(nc, own, identity=other, domain=domain, api_prefix=api_prefix)
 
     return Bound(notes, not options.no_require_read_before_update, options, prefix, info.created, rebind)
 
@@ -136,7 +134,6 @@ async def open_jetstream(
             nc,
             options,
             identity=identity,
-            context_name=loaded.name,
             domain=loaded.jetstream_domain or None,
             api_prefix=loaded.jetstream_api_prefix or None,
         )
@@ -146,7 +143,7 @@ async def open_jetstream(
     return Connected(bound, close, nats_connect.ports(loaded, nc))
 
 
-async def bind_info(api: Api, bucket: str, context_name: str | None) -> StreamInfo:
+async def bind_info(api: Api, bucket: str) -> StreamInfo:
     """The bucket's settings and state, asked for until the time of a start is over.
 
     Raises:
@@ -163,7 +160,7 @@ async def bind_info(api: Api, bucket: str, context_name: str | None) -> StreamIn
         except RefusedError as error:
             absent += error.error in _JETSTREAM_OFF
             if not is_temporary(error) or left < 1.0 or absent > ABSENT:
-                raise BackendError(_bind_refusal(error, bucket, context_name)) from error
+                raise BackendError(_bind_refusal(error, bucket)) from error
         except NoAnswerError as error:
             absent += not error.served
             if absent > ABSENT:
@@ -189,9 +186,9 @@ UNREACHABLE: Final = (
 )
 
 
-def _bind_refusal(error: RefusedError, bucket: str, context_name: str | None) -> str:
+def _bind_refusal(error: RefusedError, bucket: str) -> str:
     if error.error == NO_STREAM:
-        return f'KV bucket "{bucket}" does not exist; create it with: {add_command(bucket, context_name)}'
+        return f'KV bucket "{bucket}" does not exist; create it with: {add_command(bucket)}{WHO}'
     if error.code == 403:
         return not_permitted(error)
     if error.error in _JETSTREAM_OFF:

@@ -45,10 +45,10 @@ async def inspect_jetstream(
         raise BackendError(error.problem, error.remedy) from error
     try:
         api = Api(nc, domain=loaded.jetstream_domain or None, api_prefix=loaded.jetstream_api_prefix or None)
-        info = await bind_info(api, options.bucket, loaded.name)
+        info = await bind_info(api, options.bucket)
         root = f"$KV.{options.bucket}."
         stored = await api.info(f"KV_{options.bucket}", ATTEMPT_SECONDS * 2, subjects=root + ">")
-        found = refusals(options.bucket, info.config, loaded.name)
+        found = refusals(options.bucket, info.config)
         lacking = await _lacking(api, options.bucket, prefix, read_only=read_only)
     except (RefusedError, NoAnswerError) as error:
         raise BackendError(UNREACHABLE) from error
@@ -57,9 +57,9 @@ async def inspect_jetstream(
     keys = {subject.removeprefix(root) for subject in stored.subjects}
     ours = {key.removeprefix(prefix + ".") for key in keys if not prefix or key.startswith(prefix + ".")}
     config = info.config
-    full, soon = limits(options.bucket, stored, loaded.name)
-    lost = list(risks(options.bucket, config, loaded.name))
-    absent = list(absent_replicas(options.bucket, stored, loaded.name))
+    full, soon = limits(options.bucket, stored)
+    lost = list(risks(options.bucket, config))
+    absent = list(absent_replicas(options.bucket, stored))
     state = {
         "bucket": options.bucket,
         "created": info.created,

@@ -51,15 +51,13 @@ class Notes:
     new value at the same sequence, between the two.
     """
 
-    def __init__(
-        self, api: Api, bucket: str, prefix: str, *, created: str, settings: Settings, context: str | None
-    ) -> None:
-        """`created` is when the bucket was made; `context` names the NATS context in remedies."""
+    def __init__(self, api: Api, bucket: str, prefix: str, *, created: str, settings: Settings) -> None:
+        """`created` is when the bucket was made."""
         self._api = api
         self._bucket = bucket
         self._stream = f"KV_{bucket}"
         self._root = f"$KV.{bucket}." + (f"{prefix}." if prefix else "")
-        self._refusal = partial(refusal, bucket=bucket, root=self._root, context=context)
+        self._refusal = partial(refusal, bucket=bucket, root=self._root)
         self._view = View(api, self._stream, self._root, settings.see)
         self._patience = Patience(api, self._stream, self._refusal)
         self._leader = Leader(api, self._stream, self._patience, settings, created=created)

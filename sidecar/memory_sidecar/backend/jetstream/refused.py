@@ -4,6 +4,7 @@ from typing import Final
 
 from ...store.errors import StoreError, StoreFullError, UnavailableError
 from .api import NO_ROOM, NO_STREAM, RefusedError, is_temporary
+from .settings import NATS, WHO
 
 __all__ = ["AWAY", "no_room", "no_room_to_delete", "not_permitted", "refusal"]
 
@@ -15,7 +16,7 @@ _BUCKET_FULL: Final = 10077
 """The bucket is at a limit of its own; the other codes of `NO_ROOM` are about the account or the server."""
 
 
-def refusal(error: RefusedError, bucket: str, root: str, context: str | None) -> StoreError:
+def refusal(error: RefusedError, bucket: str, root: str) -> StoreError:
     """A refusal that repeating cannot cure, for the model. `root` is what the subjects of its notes begin with."""
     if error.error == NO_STREAM:
         return UnavailableError(
@@ -23,11 +24,12 @@ def refusal(error: RefusedError, bucket: str, root: str, context: str | None) ->
             "Go on without memory; its operator must make the bucket again."
         )
     if error.error in NO_ROOM:
+        # Deleting a memory is no way out: the mark that is stored in its place may take as much room.
         full = StoreFullError(
-            "The memory store has no room left. Nothing was changed. Delete a memory that is no longer needed, "
-            "or go on without storing."
+            "The memory store has no room left. Nothing was changed. "
+            "Go on without storing; its operator must make room."
         )
-        full.remedy = no_room(error, bucket, context)
+        full.remedy = no_room(error, bucket)
         return full
     if error.code == 403:
         refused = UnavailableError(
@@ -57,17 +59,16 @@ def not_permitted(error: RefusedError, root: str = "") -> str:
     )
 
 
-def no_room(error: RefusedError, bucket: str, context: str | None) -> str:
+def no_room(error: RefusedError, bucket: str) -> str:
     """For the operator: which limit is met, and the commands that move it."""
-    nats = f"nats --context {context}" if context else "nats"
     if error.error == _BUCKET_FULL:
         return (
-            f'KV bucket "{bucket}" is full ({error}); raise its limit with: {nats} stream edit KV_{bucket} '
-            f"--max-bytes=BYTES --max-msgs=-1, or remove the marks of deletions with: {nats} kv compact {bucket}"
+            f'KV bucket "{bucket}" is full ({error}); raise its limit with: {NATS} stream edit KV_{bucket} '
+            f"--max-bytes=BYTES --max-msgs=-1, or remove the marks of deletions with: {NATS} kv compact {bucket}{WHO}"
         )
     return (
-        f'the account or the server of KV bucket "{bucket}" has no room left ({error}); see {nats} account info, and '
-        "raise the limit of the account or free space at the server"
+        f'the account or the server of KV bucket "{bucket}" has no room left ({error}); '
+        f"see {NATS} account info{WHO}, and raise the limit of the account or free space at the server"
     )
 
 

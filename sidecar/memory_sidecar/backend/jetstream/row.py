@@ -106,6 +106,7 @@ def _check(options: JetStreamOptions, place: Place) -> "Looked":
     from ..description import Looked, fact
     from .inspection import inspect_jetstream
     from .kept_secrets import looked_at
+    from .settings import NATS, WHO
 
     looking = inspect_jetstream(
         options, identity=place.identity or "", context=place.context, read_only=place.read_only
@@ -114,7 +115,11 @@ def _check(options: JetStreamOptions, place: Place) -> "Looked":
     facts = [fact(name, value, "none seen" if value == [] else None) for name, value in state.items()]
     findings = [*found, *looked_at(place.context)]
     return Looked(
-        facts, [str(problem) for problem in refused], findings, state["keys_here"], f"nats kv compact {options.bucket}"
+        facts,
+        [str(problem) for problem in refused],
+        findings,
+        state["keys_here"],
+        f"{NATS} kv compact {options.bucket}{WHO}",
     )
 
 

@@ -1,7 +1,8 @@
 """What the settings of a bucket mean for the memories in it. Pure: from a stream's configuration to sentences.
 
 `refusals` says why a bucket will not do; `risks` what one that will do may still lose when servers fail; `limits` and
-`absent_replicas` what it will soon be short of. Each is a `Problem`, whose remedy is a command, ready to paste.
+`absent_replicas` what it will soon be short of. Each is a `Problem`, whose remedy is a command. It names no context of
+an agent: with the permissions that an agent needs, it may change no bucket.
 """
 
 from collections.abc import Iterator, Mapping
@@ -11,7 +12,11 @@ from ...named_tuple import NamedTuple
 from ...store.rules import MAX_ENTRY_BYTES
 from .api import StreamInfo
 
-__all__ = ["Problem", "absent_replicas", "add_command", "limits", "refusals", "risks"]
+__all__ = ["NATS", "WHO", "Problem", "absent_replicas", "add_command", "limits", "refusals", "risks"]
+
+NATS: Final = "nats --context ADMIN"
+"""How a command begins that an operator is to run. The text that holds one ends with `WHO`."""
+WHO: Final = " (ADMIN is a context of this broker that may administer it, as an agent's own need not)"
 
 _ANOTHER: Final = "make a bucket of another name with: {anew}"
 
@@ -26,39 +31,35 @@ class Problem(NamedTuple):
         return f"{self.problem}; {self.remedy}"
 
 
-def add_command(bucket: str, context_name: str | None) -> str:
-    """The command that makes the bucket as this backend wants it, ready to paste."""
-    context = f" --context {context_name}" if context_name else ""
-    return f"nats{context} kv add {bucket} --history=1 --max-value-size={MAX_ENTRY_BYTES}"
+def add_command(bucket: str) -> str:
+    """The command that makes the bucket as this backend wants it."""
+    return f"{NATS} kv add {bucket} --history=1 --max-value-size={MAX_ENTRY_BYTES}"
 
 
-def refusals(bucket: str, config: Mapping[str, Any], context_name: str | None) -> list[Problem]:
+def refusals(bucket: str, config: Mapping[str, Any]) -> list[Problem]:
     """Why a bucket of these settings is refused; none if it will do.
 
     Refused is what would lose memories, or refuse to store them, behind the agents' back.
     """
-    context = f" --context {context_name}" if context_name else ""
-    edit, anew = f"nats{context} stream edit KV_{bucket}", add_command(f"{bucket}-2", context_name)
+    edit, anew = f"{NATS} stream edit KV_{bucket}", add_command(f"{bucket}-2")
     return [
-        Problem(f'KV bucket "{bucket}" {what}', remedy.format(edit=edit, anew=anew))
+        Problem(f'KV bucket "{bucket}" {what}', remedy.format(edit=edit, anew=anew) + (WHO if "{" in remedy else ""))
         for what, remedy in (*_losses(config), *_obstacles(bucket, config))
     ]
 
 
-def risks(bucket: str, config: Mapping[str, Any], context_name: str | None) -> Iterator[Problem]:
+def risks(bucket: str, config: Mapping[str, Any]) -> Iterator[Problem]:
     """What a bucket of these settings would lose when servers fail."""
-    context = f" --context {context_name}" if context_name else ""
     if config.get("storage") == "memory":
         yield Problem(
             f'KV bucket "{bucket}" is kept in memory, so all notes are lost when its servers restart',
-            "copy them (memory-sidecar copy) to a bucket made with: "
-            f"{add_command(bucket + '-2', context_name)} --storage=file",
+            f"copy them (memory-sidecar copy) to a bucket made with: {add_command(bucket + '-2')} --storage=file{WHO}",
         )
     elif int(config.get("num_replicas") or 1) == 1:
         yield Problem(
             f'KV bucket "{bucket}" has one replica, so notes are lost with the disk of its server, and those of the '
             "last two minutes in a power cut unless the server is set to sync_interval: always",
-            f"on a cluster run: nats{context} stream edit KV_{bucket} --replicas=3",
+            f"on a cluster run: {NATS} stream edit KV_{bucket} --replicas=3{WHO}",
         )
 
 
@@ -128,9 +129,8 @@ _SMALL_BYTES: Final = 1024
 """What a small note takes in a bucket, headers included. A bucket with less room than that is full."""
 
 
-def limits(bucket: str, info: StreamInfo, context_name: str | None) -> tuple[list[Problem], list[Problem]]:
+def limits(bucket: str, info: StreamInfo) -> tuple[list[Problem], list[Problem]]:
     """What an operator must know of the bucket's room: where it is full, and where it soon will be."""
-    nats = f"nats --context {context_name}" if context_name else "nats"
     full: list[Problem] = []
     soon: list[Problem] = []
     for setting, used, least, most in (
@@ -145,21 +145,20 @@ def limits(bucket: str, info: StreamInfo, context_name: str | None) -> tuple[lis
         (full if is_full else soon).append(
             Problem(
                 f'KV bucket "{bucket}" holds {used} of its {setting} {limit}, so {what}',
-                f"raise that with: {nats} stream edit KV_{bucket} --{setting.replace('_', '-')}={2 * limit}, or remove "
-                f"the marks of deletions with: {nats} kv compact {bucket}",
+                f"raise that with: {NATS} stream edit KV_{bucket} --{setting.replace('_', '-')}={2 * limit}, or remove "
+                f"the marks of deletions with: {NATS} kv compact {bucket}{WHO}",
             )
         )
     return full, soon
 
 
-def absent_replicas(bucket: str, info: StreamInfo, context_name: str | None) -> Iterator[Problem]:
+def absent_replicas(bucket: str, info: StreamInfo) -> Iterator[Problem]:
     """Replicas that do not take part, of which the leader tells."""
-    nats = f"nats --context {context_name}" if context_name else "nats"
     for peer in info.peers:
         if peer.get("offline") or not peer.get("current"):
             state = "down" if peer.get("offline") else "behind"
             yield Problem(
                 f'the replica of KV bucket "{bucket}" on {str(peer.get("name"))!r:.80} is {state}, so the next failure '
                 "may stop writes",
-                f"see: {nats} stream info KV_{bucket}",
+                f"see: {NATS} stream info KV_{bucket}{WHO}",
             )
