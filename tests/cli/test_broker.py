@@ -250,7 +250,7 @@ def test_missing_permission_is_named_to_the_operator(cli: Cli, tmp_path: Path, m
             done = cli(command, *options)
             assert done.status == 1
             assert "publish to $JS.API.CONSUMER.CREATE.KV_b.>" in done.out + done.err
-            assert "docs/jetstream.md" in done.out + done.err
+            assert "memory-sidecar permissions --config FILE" in done.out + done.err
 
 
 def test_a_note_that_nested_prefixes_share_is_looked_for_under_each_of_its_names(

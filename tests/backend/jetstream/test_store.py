@@ -160,7 +160,7 @@ async def test_missing_permission_is_told_by_the_subject_to_allow(tmp_path: Path
             # What a model may see names no subject; what an operator is told does.
             told = refused.value.remedy if isinstance(refused.value, UnavailableError) else str(refused.value)
             assert f"does not permit this user to {subject}; allow that" in told, name
-            assert "docs/jetstream.md" in told
+            assert "memory-sidecar permissions --config FILE" in told
             assert "$" not in str(refused.value) or isinstance(refused.value, BackendError)
     table = Path("docs/jetstream.md").read_text()
     for subject in NEEDED.values():
