@@ -8,8 +8,9 @@ mark is a context variable, which every task and every call on the way inherits.
 What inherits the mark:
 
 - tasks, callbacks and `asyncio.to_thread`, `anyio.to_thread`, `run_coroutine_threadsafe`: Python copies the context;
-- `threading.Thread` and `ThreadPoolExecutor`, so `run_in_executor` too: Python starts those with an empty context, so
-  `follow_threads` passes the mark on. Guards call it when the first of them is made.
+- `threading.Thread`, `ThreadPoolExecutor` with its initializer, so `run_in_executor` too, and what waits for a future
+  (`Future.add_done_callback`): Python runs those in another context, so `follow_threads` passes the mark on. Guards
+  call it when the first of them is made.
 
 What does not, because no context leads there: another process, `_thread.start_new_thread`, and a task or a thread that
 was started earlier and gets its work by a queue. SECURITY.md lists these.
@@ -137,16 +138,19 @@ class memory_for_my_own_thinking(_Block):  # noqa: N801 - read as a statement: w
 def follow_threads() -> None:
     """Let threads and thread pools that are used while a stranger is served carry the mark; for good, and only once.
 
-    Wraps `threading.Thread.start` and `ThreadPoolExecutor.submit`, as tracing libraries do. A thread that is started
-    while nobody is served is not touched. The mark goes with each piece of work that a pool is given, not with the
+    Wraps `threading.Thread.start`, `ThreadPoolExecutor.submit` and `Future.add_done_callback`, as tracing libraries do.
+    A thread that is started while nobody is served is not touched. The mark goes with each piece of work that a pool is
+    given, with each callback of a future, and with the initializer that a pool's new thread runs first; not with the
     pool's threads, which later serve others.
     """
-    from concurrent.futures import ThreadPoolExecutor
+    from concurrent.futures import Future, ThreadPoolExecutor
 
     if not hasattr(threading.Thread.start, _FOLLOWS):
         threading.Thread.start = _following_start(threading.Thread.start)  # type: ignore[method-assign]
     if not hasattr(ThreadPoolExecutor.submit, _FOLLOWS):
         ThreadPoolExecutor.submit = _following_submit(ThreadPoolExecutor.submit)  # type: ignore[method-assign]
+    if not hasattr(Future.add_done_callback, _FOLLOWS):
+        Future.add_done_callback = _following_callback(Future.add_done_callback)  # type: ignore[method-assign]
 
 
 _FOLLOWS: Final = "_exposure_policy_follows"
@@ -158,6 +162,8 @@ def _following_start(plain: Any) -> Any:
         mark = _MARK.get()
         if mark is not None and not _of_pool(thread):
             thread.run = functools.partial(_marked, mark, thread.run)  # type: ignore[method-assign]
+        elif mark is not None:
+            _mark_initializer(mark, thread)
         plain(thread)
 
     setattr(start, _FOLLOWS, True)
@@ -178,6 +184,28 @@ def _of_pool(thread: threading.Thread) -> bool:
     """Whether the thread belongs to a pool: it works for whoever gives it something, each time for another."""
     target = getattr(thread, "_target", None)
     return getattr(target, "__module__", "") == "concurrent.futures.thread"
+
+
+def _mark_initializer(mark: Serving, thread: Any) -> None:
+    """Let the initializer of a pool's new thread run with the mark; the thread's work brings marks of its own."""
+    args = tuple(getattr(thread, "_args", ()))
+    # The weak reference to the pool, its queue, the initializer and its arguments.
+    if len(args) > _INITIALIZER and callable(initializer := args[_INITIALIZER]):
+        marked = functools.partial(_marked, mark, initializer)
+        thread._args = (*args[:_INITIALIZER], marked, *args[_INITIALIZER + 1 :])  # noqa: SLF001 - no public way
+
+
+_INITIALIZER: Final = 2
+
+
+def _following_callback(plain: Any) -> Any:
+    @functools.wraps(plain)
+    def add_done_callback(future: Any, callback: Any) -> None:
+        mark = _MARK.get()
+        plain(future, callback if mark is None else functools.partial(_marked, mark, callback))
+
+    setattr(add_done_callback, _FOLLOWS, True)
+    return add_done_callback
 
 
 def _marked(mark: Serving, work: Any, /, *args: Any, **kwargs: Any) -> Any:

@@ -28,10 +28,11 @@ from starlette.testclient import TestClient
 from tests.policy.hostile import KEPT, PLACES, SECRET, VARIABLE, WAYS, leaks, run
 from tests.support.tally import Tally
 
-from exposure_policy import ExposureRefused
+from exposure_policy import ExposureRefused, Surface
 from exposure_policy.guards import guard_mcp, guard_mcp_app
-from exposure_policy.serving import memory_for_my_own_thinking
+from exposure_policy.serving import Serving, memory_for_my_own_thinking
 from memory_sidecar.harness import MemorySidecar
+from memory_sidecar.harness.mcp import memory_session, memory_transport
 
 pytestmark = pytest.mark.anyio
 
@@ -558,6 +559,9 @@ async def test_a_real_run_answers_its_harness_and_no_stranger(tmp_path: Path) ->
             "call": lambda: own.call("memory_read", {"key": "fruit"}),
             "tools": lambda: own.tools,
             "instructions": lambda: own.instructions,
+            "scope": lambda: own.scope,
+            "suspend": lambda: own.suspend(),
+            "finish": lambda: own.finish("error"),
             "runs": memory.runs,
             "another run": lambda: memory.run("tuesday").__aenter__(),
         }
@@ -580,6 +584,43 @@ async def test_a_real_run_answers_its_harness_and_no_stranger(tmp_path: Path) ->
         assert SECRET in (await own.call("memory_read", {"key": "fruit"})).text
         assert "memory_read" in str(own.tools) + own.instructions
         assert [each["run"] for each in await memory.runs()] == ["monday"]
+
+
+async def test_a_session_with_a_sidecar_answers_its_harness_and_no_stranger(tmp_path: Path) -> None:
+    async with memory_session(identity="me", store_dir=tmp_path / "store") as own:
+        tried: dict[str, Callable[[], Any]] = {
+            "instructions": lambda: own.instructions,
+            "initialize_result": lambda: own.initialize_result,
+            "initialize": own.initialize,
+            "list_tools": own.list_tools,
+            "call_tool": lambda: own.call_tool("memory_list", {}),
+        }
+        refused = []
+
+        async def helper() -> str:
+            for name, way in tried.items():
+                try:
+                    found = way()
+                    await found if isinstance(found, Awaitable) else found
+                except ExposureRefused:
+                    refused.append(name)
+            return "done"
+
+        server = guard_mcp(made())
+        server.add_tool(helper)
+        async with Client(server, mode="legacy") as client:
+            await client.call_tool("helper", {})
+        assert refused == list(tried)
+        assert "memory" in str(own.instructions)
+
+
+async def test_outside_the_text_that_a_client_of_its_own_keeps(tmp_path: Path) -> None:
+    """A client of the SDK over `memory_transport` keeps what the handshake told; its requests are refused."""
+    async with Client(memory_transport(identity="me", store_dir=tmp_path / "store"), mode="legacy") as own:
+        with Serving(Surface.MCP):
+            assert "memory" in str(own.instructions)
+            with pytest.raises(ExposureRefused):
+                await own.list_tools()
 
 
 # --- what stays outside: each is told in SECURITY.md, and is really so -----------------------------------------

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
@@ -25,11 +25,12 @@ from exposure_policy.serving import Serving, ask, follow_threads, memory_for_my_
 @pytest.fixture(autouse=True)
 def _followed() -> Iterator[None]:
     """Undone afterwards, so that what is seen here was done by this call."""
-    start, submit = threading.Thread.start, ThreadPoolExecutor.submit
+    start, submit, callback = threading.Thread.start, ThreadPoolExecutor.submit, Future.add_done_callback
     follow_threads()
     yield
     threading.Thread.start = start  # type: ignore[method-assign]
     ThreadPoolExecutor.submit = submit  # type: ignore[method-assign]
+    Future.add_done_callback = callback  # type: ignore[method-assign]
 
 
 def answers() -> bool:
@@ -134,6 +135,30 @@ async def by_map() -> bool:
         return next(iter(pool.map(lambda _: answers(), [1])))
 
 
+async def by_a_callback_of_a_future() -> bool:
+    seen: queue.Queue[bool] = queue.Queue()
+    ended = threading.Event()
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(ended.wait).add_done_callback(lambda _: seen.put(answers()))
+        ended.set()
+    return seen.get(timeout=30)
+
+
+async def by_a_callback_of_a_future_that_somebody_else_settles() -> bool:
+    seen: list[bool] = []
+    future: Future[None] = Future()
+    future.add_done_callback(lambda _: seen.append(answers()))
+    contextvars.Context().run(future.set_result, None)
+    return seen[0]
+
+
+async def in_the_initializer_of_a_pool() -> bool:
+    seen: list[bool] = []
+    with ThreadPoolExecutor(1, initializer=lambda: seen.append(answers())) as pool:
+        pool.submit(int).result()
+    return seen[0]
+
+
 async def in_a_thread() -> bool:
     seen: list[bool] = []
     thread = threading.Thread(target=lambda: seen.append(answers()))
@@ -227,6 +252,9 @@ def another_loop() -> Iterator[None]:
         in_an_executor,
         by_submit,
         by_map,
+        by_a_callback_of_a_future,
+        by_a_callback_of_a_future_that_somebody_else_settles,
+        in_the_initializer_of_a_pool,
         in_a_thread,
         in_a_thread_of_a_thread,
         by_a_timer,

@@ -109,10 +109,10 @@ async def memory_session(
 ) -> AsyncIterator[ClientSession]:
     """Start a sidecar, yield an initialized `ClientSession` with it, and end it.
 
-    `session.instructions` is the run's system text. Everything else is as `memory_transport` says. The session begins
-    with the handshake, also where the SDK speaks MCP 2026-07-28: only the handshake opens the run, so that one which
-    is in use elsewhere or cannot be resumed is refused here and not at the model's first call. A client over
-    `memory_transport` may speak either.
+    `session.instructions` is the run's system text; reading it while a stranger is served raises ExposureRefused.
+    Everything else is as `memory_transport` says. The session begins with the handshake, also where the SDK speaks MCP
+    2026-07-28: only the handshake opens the run, so that one which is in use elsewhere or cannot be resumed is refused
+    here and not at the model's first call. A client over `memory_transport` may speak either.
 
     Raises:
         ImportError: the SDK is not installed.
@@ -137,15 +137,43 @@ async def memory_session(
                 raise start_failed() from error
             except Exception as error:  # noqa: BLE001 - the SDK's, whose name differs by version
                 raise _cannot_start(error) from None
-            if not hasattr(session, "instructions"):  # 1.x keeps no text
-                setattr(session, "instructions", told.instructions)  # noqa: B010
-            # The guards of exposure_policy know by it what would publish this session.
-            setattr(session, "__memory_private__", True)  # noqa: B010 - no attribute of the SDK's
+            _keep_private(session, told.instructions)
             yield session
         except BaseException as error:  # noqa: BLE001 - raised again below, not wrapped in a group
             failure = error
     if failure is not None:
         raise failure
+
+
+def _keep_private(session: Any, instructions: str | None) -> None:
+    """Give the session a class of its own: what the handshake told is given only while no stranger is served.
+
+    In 1.x the SDK keeps no text; there it is added.
+    """
+    kind = type(session)
+
+    def asked(name: str, plain: Any) -> property:
+        def value(self: Any) -> Any:
+            ask(f"session.{name}")
+            return plain(self)
+
+        return property(value)
+
+    async def initialize(self: Any) -> Any:
+        ask("session.initialize")
+        return await kind.initialize(self)
+
+    members: dict[str, Any] = {
+        "__module__": kind.__module__,
+        "__doc__": kind.__doc__,
+        # The guards of exposure_policy know by it what would publish this session.
+        "__memory_private__": True,
+        "instructions": asked("instructions", lambda _: instructions),
+        "initialize": initialize,
+    }
+    if (result := getattr(kind, "initialize_result", None)) is not None:
+        members["initialize_result"] = asked("initialize_result", result.__get__)
+    session.__class__ = type(kind.__name__, (kind,), members)
 
 
 def _sdk() -> tuple[Any, Any]:

@@ -153,12 +153,14 @@ class OpenRun(Bound):
         return result
 
     def _finish(self, reason: Ending, message: str | None) -> Steps[dict[str, Any]]:
+        ask("run.finish")
         params: dict[str, Any] = {"reason": reason}
         if message is not None:
             params["message"] = message
         return (yield from self._end("memory-sidecar/run/finish", params))
 
     def _suspend(self) -> Steps[dict[str, Any]]:
+        ask("run.suspend")
         return (yield from self._end("memory-sidecar/run/suspend", {}))
 
     def _end(self, method: str, params: dict[str, Any], seconds: float | None = None) -> Steps[dict[str, Any]]:

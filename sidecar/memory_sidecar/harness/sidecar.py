@@ -77,6 +77,7 @@ class Run(OpenRun):
             SidecarDiedError: the sidecar's process ended; the run can be resumed by another.
             SidecarError: this process was forked from the one that launched.
             RuntimeError: no loop of asyncio or trio runs.
+            ExposureRefused: a stranger is being served (`exposure_policy.serving`).
         """
         return await drive(self._suspend())
 
@@ -90,6 +91,7 @@ class Run(OpenRun):
             SidecarDiedError: the sidecar's process ended; the run can be resumed by another.
             SidecarError: this process was forked from the one that launched.
             RuntimeError: no loop of asyncio or trio runs.
+            ExposureRefused: a stranger is being served (`exposure_policy.serving`).
         """
         return await drive(self._finish(reason, message))
 

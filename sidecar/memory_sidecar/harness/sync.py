@@ -79,6 +79,7 @@ class Run(OpenRun):
             RequestRefusedError: the run has ended.
             SidecarDiedError: the sidecar's process ended; the run can be resumed by another.
             SidecarError: this process was forked from the one that launched.
+            ExposureRefused: a stranger is being served (`exposure_policy.serving`).
         """
         return here(self._suspend())
 
@@ -89,6 +90,7 @@ class Run(OpenRun):
             RequestRefusedError: the run has ended, or there is no such reason.
             SidecarDiedError: the sidecar's process ended; the run can be resumed by another.
             SidecarError: this process was forked from the one that launched.
+            ExposureRefused: a stranger is being served (`exposure_policy.serving`).
         """
         return here(self._finish(reason, message))
 
