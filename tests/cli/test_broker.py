@@ -282,3 +282,48 @@ def test_a_note_that_nested_prefixes_share_is_looked_for_under_each_of_its_names
     assert (done.status, answer["complete"]) == (0, True), done.err
     assert [(one["identity"], one["what"]) for one in answer["seen"]] == met[:2]
     assert [one["identity"] for one in answer["others"]] == ["other", "solo"]
+
+
+WRONG = [
+    ({"max_age": 3_600_000_000_000}, "has a TTL"),
+    ({"max_msg_size": 1000}, "caps values"),
+    ({"discard": "old", "max_msgs": 50}, "discards its oldest"),
+    ({"persist_mode": "async"}, "persist_mode"),
+    ({"max_msgs_per_subject": -1}, "any number of old values"),
+]
+
+
+@pytest.mark.parametrize(("changes", "says"), WRONG, ids=lambda one: one if isinstance(one, str) else "")
+def test_what_is_in_a_bucket_with_a_wrong_setting_is_saved_before_it_is_mended(
+    cli: Cli, bucket: tuple[str, ...], broker: Broker, tmp_path: Path, other: Place, changes: dict[str, int], says: str
+) -> None:
+    async def make() -> str:
+        async with connected(broker.url) as nc:
+            name = await add_bucket(nc, **changes)
+            await put(nc, name, "bot.a", b"text")
+            return name
+
+    options = configured(tmp_path, "local", asyncio.run(make()))
+    done = cli("export", *options)
+    assert done.status == 0
+    assert '"content": "text"' in done.out
+    assert done.err.startswith("note: runs are refused here, and this only reads: KV bucket")
+    assert says in done.err
+    assert len(done.err.splitlines()) == 1
+    assert cli("list", *options).status == cli("show", "a", *options).status == 0
+    assert cli("copy", "--from", options[1], "--to", files(other)[1]).out == "1 created\n"
+    # What changes, or foretells a change, is refused as a run is.
+    for words in (("copy", "--from", files(other)[1], "--to", options[1], "--dry-run"), ("quarantine", "a", *options)):
+        assert cli(*words).status == 78
+    assert cli("doctor", *options).status == 1
+
+
+@pytest.mark.parametrize("changes", [{"retention": "workqueue"}, {"retention": "interest"}, {"subjects": ["else.>"]}])
+def test_what_reading_could_harm_is_not_read(
+    cli: Cli, bucket: tuple[str, ...], broker: Broker, tmp_path: Path, changes: dict[str, str]
+) -> None:
+    async def make() -> str:
+        async with connected(broker.url) as nc:
+            return await add_bucket(nc, **changes)
+
+    assert cli("export", *configured(tmp_path, "local", asyncio.run(make()))).status == 78

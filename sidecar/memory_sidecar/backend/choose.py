@@ -108,6 +108,7 @@ def open_backend(
     read_only: bool | None = None,
     make: bool = True,
     locked: bool = False,
+    anyway: bool = False,
 ) -> Running:
     """Open the configured backend; see `Place` for the arguments. `read_only` is as the configuration says, if None.
 
@@ -116,7 +117,7 @@ def open_backend(
     """
     only = config.memory.read_only if read_only is None else read_only
     row, options = _decoded(config)
-    return row.open(options, Place(identity or None, base, config.nats_context, only, make, locked))
+    return row.open(options, Place(identity or None, base, config.nats_context, only, make, locked, anyway))
 
 
 def open_many(config: Config, base: str | None, *, locked: bool) -> Running:

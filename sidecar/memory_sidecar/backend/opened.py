@@ -1,6 +1,6 @@
 """What opening a backend yields, the same for all of them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from ..named_tuple import NamedTuple
 from ..remedy import RemedyError
@@ -57,3 +57,5 @@ class Running(NamedTuple):
     open_for: Callable[[str], Opened] | None = None
     """Of a place that many identities share: opens the memory of one, from any thread, after `begin`. `opened` is
     nobody's then. It raises BackendError."""
+    problems: Sequence[RemedyError] = ()
+    """Why a run would be refused here, where `Place.anyway` let it be opened for reading all the same."""

@@ -30,6 +30,9 @@ class Place(NamedTuple):
     """Make the place if it is not there. A command that only looks would rather be told that it isn't."""
     locked: bool = False
     """The process gives up its rights after the opening. Opening has to work in a way that also works without them."""
+    anyway: bool = False
+    """For an operator who only reads: open a place that a run would be refused, if reading it harms nothing, so that
+    notes can be saved before it is mended. `Running.problems` then says what is wrong."""
 
 
 def _none(_options: Any, _place: Place, _identities: Callable[[], Sequence[str]]) -> list[str]:

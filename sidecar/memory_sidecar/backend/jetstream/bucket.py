@@ -8,7 +8,7 @@ message, in `message`; the requests themselves, in `api`.
 import asyncio
 import hashlib
 import json
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from ...named_tuple import NamedTuple
@@ -19,7 +19,7 @@ from .api import NO_STREAM, Api, NoAnswerError, RefusedError, StreamInfo, is_tem
 from .notes import Notes
 from .options import JetStreamOptions, resolve_prefix
 from .refused import not_permitted
-from .settings import WHO, Problem, add_command, refusals
+from .settings import WHO, Problem, add_command, is_readable, refusals
 from .watched import Settings
 
 if TYPE_CHECKING:
@@ -42,6 +42,8 @@ class Bound(NamedTuple):
     """When the bucket was made."""
     rebind: Callable[[str], Coroutine[Any, Any, "Bound"]]
     """Binds anew over the same connection, under the prefix of another identity."""
+    refused: Sequence[Problem] = ()
+    """Why a run would be refused this bucket, if it was bound for reading all the same."""
 
     @property
     def fingerprint(self) -> str:
@@ -71,10 +73,12 @@ async def bind(
     identity: str,
     domain: str | None = None,
     api_prefix: str | None = None,
+    anyway: bool = False,
 ) -> Bound:
     """Bind to the bucket over a connection that stays the caller's. Never creates or changes a bucket.
 
-    Takes at most ten seconds. `domain` or `api_prefix` lead to the JetStream that holds the bucket.
+    Takes at most ten seconds. `domain` or `api_prefix` lead to the JetStream that holds the bucket. `anyway`: also
+    a bucket that is refused, if reading it harms nothing.
 
     Raises:
         BackendError: the bucket cannot be used; the text holds the remedy.
@@ -87,15 +91,16 @@ async def bind(
     def judge(config: Mapping[str, Any]) -> list[Problem]:
         return refusals(bucket, config)
 
-    for refused in judge(info.config):
-        raise BackendError(*refused)
-    notes = Notes(api, bucket, prefix, created=info.created, settings=Settings(bucket, judge))
+    refused = judge(info.config)
+    if refused and not (anyway and is_readable(bucket, info.config)):
+        raise BackendError(*refused[0])
+    notes = Notes(api, bucket, prefix, created=info.created, settings=Settings(bucket, judge, refused))
 
     def rebind(other: str) -> Coroutine[Any, Any, Bound]:
         own = options._replace(prefix=None)
         return bind(nc, own, identity=other, domain=domain, api_prefix=api_prefix)
 
-    return Bound(notes, not options.no_require_read_before_update, options, prefix, info.created, rebind)
+    return Bound(notes, not options.no_require_read_before_update, options, prefix, info.created, rebind, refused)
 
 
 class Connected(NamedTuple):
@@ -109,12 +114,12 @@ class Connected(NamedTuple):
 
 
 async def open_jetstream(
-    options: JetStreamOptions, *, identity: str, context: str | None, locked: bool = False
+    options: JetStreamOptions, *, identity: str, context: str | None, locked: bool = False, anyway: bool = False
 ) -> Connected:
     """Connect as the NATS context says and bind: each of the two steps takes at most ten seconds.
 
     `context` None stands for NATS_CONTEXT or the selected context. `locked`: names are looked up as a process that
-    has given up its rights still can.
+    has given up its rights still can. `anyway` is as in `bind`.
 
     Raises:
         BackendError: there is no connection or no usable bucket; the text holds the remedy.
@@ -136,6 +141,7 @@ async def open_jetstream(
             identity=identity,
             domain=loaded.jetstream_domain or None,
             api_prefix=loaded.jetstream_api_prefix or None,
+            anyway=anyway,
         )
     except BaseException:
         await close()

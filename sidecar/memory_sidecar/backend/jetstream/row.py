@@ -16,7 +16,7 @@ __all__ = ["ROW"]
 
 def _open(options: JetStreamOptions, place: Place) -> Running:
     broker = _broker(options, place)
-    return Running(broker.opened, broker.begin, broker.close, ports=broker.ports)
+    return Running(broker.opened, broker.begin, broker.close, ports=broker.ports, problems=broker.problems)
 
 
 def _open_many(options: JetStreamOptions, place: Place) -> Running:
@@ -61,7 +61,9 @@ def _broker(options: JetStreamOptions, place: Place) -> "BrokerThread":
     from .thread import BrokerThread
 
     return BrokerThread(
-        lambda: open_jetstream(options, identity=place.identity or "", context=place.context, locked=place.locked)
+        lambda: open_jetstream(
+            options, identity=place.identity or "", context=place.context, locked=place.locked, anyway=place.anyway
+        )
     )
 
 

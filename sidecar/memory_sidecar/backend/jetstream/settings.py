@@ -12,7 +12,7 @@ from ...named_tuple import NamedTuple
 from ...store.rules import MAX_ENTRY_BYTES
 from .api import StreamInfo
 
-__all__ = ["NATS", "WHO", "Problem", "absent_replicas", "add_command", "limits", "refusals", "risks"]
+__all__ = ["NATS", "WHO", "Problem", "absent_replicas", "add_command", "is_readable", "limits", "refusals", "risks"]
 
 NATS: Final = "nats --context ADMIN"
 """How a command begins that an operator is to run. The text that holds one ends with `WHO`."""
@@ -46,6 +46,15 @@ def refusals(bucket: str, config: Mapping[str, Any]) -> list[Problem]:
         Problem(f'KV bucket "{bucket}" {what}', remedy.format(edit=edit, anew=anew) + (WHO if "{" in remedy else ""))
         for what, remedy in (*_losses(config), *_obstacles(bucket, config))
     ]
+
+
+def is_readable(bucket: str, config: Mapping[str, Any]) -> bool:
+    """Whether notes can be read under these settings although they are refused, and reading them removes none.
+
+    Where values go once they were consumed, a listing could be what consumes them.
+    """
+    holds_values = bool(config.get("mirror")) or f"$KV.{bucket}.>" in (config.get("subjects") or ())
+    return holds_values and config.get("retention", "limits") == "limits" and not config.get("allow_msg_counter")
 
 
 def risks(bucket: str, config: Mapping[str, Any]) -> Iterator[Problem]:

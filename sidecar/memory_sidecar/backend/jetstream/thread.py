@@ -51,6 +51,8 @@ class BrokerThread:
             lookups.shutdown(wait=True)
         self.opened: Opened = self._store(self._bound)
         """The store; a call blocks the thread that makes it."""
+        self.problems = [BackendError(*one) for one in self._bound.refused]
+        """Why a run would be refused the bucket, if it was bound for reading all the same."""
 
     def _store(self, bound: "Bound") -> Opened:
         backend = JetStreamBackend(bound.notes, self.run)

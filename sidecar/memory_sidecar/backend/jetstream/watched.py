@@ -5,7 +5,7 @@ and every change of a note fetches one first: under settings that would lose wha
 first look after they were mended lets changes through again.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ...observe import gauges, log
@@ -17,12 +17,17 @@ __all__ = ["Settings", "see_room"]
 
 
 class Settings:
-    """The settings of one bucket, as last seen. `judge` tells why they are refused; [] if they will do."""
+    """The settings of one bucket, as last seen. `judge` tells why they are refused; [] if they will do.
 
-    def __init__(self, bucket: str, judge: Callable[[Mapping[str, Any]], list[Problem]]) -> None:
+    `refused` is what is known of them, and told, already.
+    """
+
+    def __init__(
+        self, bucket: str, judge: Callable[[Mapping[str, Any]], list[Problem]], refused: Sequence[Problem] = ()
+    ) -> None:
         self._bucket = bucket
         self._judge = judge
-        self._refused: list[Problem] = []
+        self._refused = list(refused)
 
     def see(self, config: Mapping[str, Any]) -> None:
         """Judge the settings that a stream info told, and log where the answer is another one than before."""

@@ -21,7 +21,7 @@ from ...store.contract import Entry, Item
 from ...store.errors import UnavailableError, UnreadableError
 from ...store.nowhere import Nowhere
 from ...store.scope import Scope
-from .failure import Failure
+from .failure import Failure, complain
 from .remedy import command, quoted
 from .whose import check_named
 
@@ -75,10 +75,12 @@ def opened(arguments: Arguments, *, write: bool = False, make: bool = False, emp
 
     Args:
         arguments: as given on the command line.
-        write: for changes too; otherwise a directory that may only be read will do. What the configuration says of
-            `read_only` binds models, not the operator.
+        write: for changes too; otherwise a directory that may only be read will do, and so will a bucket that a run
+            is refused: what is wrong with it is told on stderr. What the configuration says of `read_only` binds
+            models, not the operator.
         make: make the directory if there is none.
-        empty: let a missing directory stand for an empty memory, and make none.
+        empty: let a missing directory stand for an empty memory, and make none; as changes would be refused where a
+            run is, so is this.
 
     Raises:
         Failure: no memory is named, or it does not exist.
@@ -107,7 +109,11 @@ def opened(arguments: Arguments, *, write: bool = False, make: bool = False, emp
             "or start its harness once",
             status=EX_CONFIG,
         )
-    running = open_backend(config, identity or "", arguments.store_dir, read_only=not write, make=make)
+    running = open_backend(
+        config, identity or "", arguments.store_dir, read_only=not write, make=make, anyway=not (write or empty)
+    )
+    for problem in running.problems:
+        complain(f"note: runs are refused here, and this only reads: {problem}")
     running.begin()
     doctor = command(arguments._asdict(), "doctor")
 
