@@ -201,3 +201,38 @@ def test_a_note_that_could_not_be_put_back_is_kept_byte_for_byte(cli: Cli, place
     assert cli("quarantine", "--restore", "k", *place.options).out == "k is back in the memory\n"
     assert (place.notes / "k.md").read_bytes() == raw
     assert kept(place) == []
+
+
+def test_a_journal_of_this_identity_in_another_store_leaves_the_answer_open(
+    cli: Cli, place: Place, tmp_path: Path
+) -> None:
+    """The memory was exported, and imported into a new directory. What only listed mentions no key."""
+    place.write("poisoned", run="writer")
+    place.calls("lister", ("memory_list", {}))
+    stranger = Place(place.path, "stranger")
+    stranger.calls("lister", ("memory_list", {}))
+    stranger.write("else", run="writer")
+    assert cli("export", "--to", tmp_path / "x.jsonl", *place.options).status == 0
+    place.notes.rename(tmp_path / "away")
+    assert cli("import", tmp_path / "x.jsonl", *place.options).status == 0
+    (place.runs / "writer.jsonl").rename(tmp_path / "on-another-host")
+    done = cli("quarantine", "poisoned", *place.options)
+    assert (done.status, "run lister of bot: its journal is of another store" in done.err) == (1, True)
+    assert "run lister of stranger" not in done.err
+    asked = done.err.split("to ask those of other stores too: memory-sidecar ")[1].splitlines()[0]
+    assert "lister" in cli(*shlex.split(asked)).out
+    cli("quarantine", "--restore", "poisoned", *place.options)
+    place.calls("newest", ("memory_read", {"key": "poisoned"}))
+    done = cli("quarantine", "poisoned", "--json", *place.options)
+    answer = json.loads(done.out)
+    assert (done.status, answer["complete"]) == (1, False)
+    assert [(one["run"], one["identity"]) for one in answer["left_out"]] == [("lister", "bot")]
+    assert [one["run"] for one in answer["seen"]] == ["newest"]
+
+
+def test_where_there_is_no_journal_the_answer_is_open(cli: Cli, place: Place, tmp_path: Path) -> None:
+    place.write("poisoned")
+    place.journals.rename(tmp_path / "away")
+    done = cli("quarantine", "poisoned", "--json", *place.options)
+    assert (done.status, json.loads(done.out)["complete"]) == (1, False)
+    assert "there is no journal to answer from" in done.err

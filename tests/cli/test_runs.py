@@ -44,7 +44,8 @@ def names(place: Place) -> set[str]:
 
 
 def test_list(cli: Cli, place: Place) -> None:
-    assert cli("runs", *place.options) == (0, "", "")
+    place.path.mkdir()
+    assert cli("runs", *place.options)[:2] == (0, "")
     place.write("a", run="first")
     place.calls("second", ("memory_read", {"key": "a"}), finish=True)
     rows = [line.split() for line in cli("runs", *place.options).out.splitlines()]
@@ -107,7 +108,9 @@ def test_saw_answers_who_met_a_note_at_which_revision(cli: Cli, place: Place) ->
     assert saw(cli, place, f"plan@{second[:12]}") == everyone[2:]
     assert saw(cli, place, "other") == []
     # Memories are shared: whose run it was decides nothing.
-    assert saw(cli, place, "plan", "--identity", "somebody") == saw(cli, place, "plan")
+    (place.path / "runs" / "somebody").mkdir()
+    told = cli("runs", "--saw", "plan", "--json", "--identity", "somebody", "--store-dir", place.path)
+    assert [one["run"] for one in json.loads(told.out)["seen"]] == [run for run, _ in saw(cli, place, "plan")]
     missing = cli("runs", "--saw", "plan", "--store-dir", place.path / "misspelt")
     assert missing.status == 78
     assert "there is no journal directory" in missing.err
@@ -452,8 +455,8 @@ def test_an_unknown_outcome_is_no_refusal(cli: Cli, place: Place, monkeypatch: p
 def test_a_journal_directory_that_is_none(cli: Cli, tmp_path: Path, kind: str) -> None:
     (tmp_path / "file").write_text("")
     done = cli("runs", "--journal-dir", tmp_path / kind)
-    assert done.status == (78 if kind == "file" else 0)
-    assert ("is not a directory" in done.err) == (kind == "file")
+    assert done.status == 78
+    assert ("is not a directory" if kind == "file" else "there is no directory") in done.err
 
 
 @pytest.mark.parametrize(
@@ -516,11 +519,12 @@ def test_a_memory_that_was_made_again_elsewhere_is_told_as_left_out(cli: Cli, pl
     done = cli("runs", "--saw", "plan", *options, "--journal-dir", other.journals)
     assert done.status == 1
     assert "run writer of bot: its journal is of another store, or of this one before it was moved" in done.err
-    assert "incomplete: 1 journal may tell of plan" in done.err
-    assert "not asked: 1 journal of other memories, of the agents bot" in done.err
+    assert "run stranger of bot: its journal is of another store" in done.err
+    assert "incomplete: 2 journals may tell of plan" in done.err
     assert "elsewhere" in done.out
     answer = json.loads(cli("runs", "--saw", "plan", "--json", *options, "--journal-dir", other.journals).out)
-    assert ([one["run"] for one in answer["left_out"]], answer["other_stores"]) == (["writer"], 1)
+    told = [(one["run"], one["mentions"]) for one in answer["left_out"]]
+    assert (told, answer["other_stores"]) == ([("stranger", False), ("writer", True)], 0)
     assert (answer["complete"], answer["journal_dirs"]) == (False, [str(place.journals), str(other.journals)])
 
 

@@ -304,7 +304,7 @@ def test_header_lines_of_other_programs_go_everywhere_with_their_note(
     assert cli("import", file, *other.options).out == "4 unchanged\n"
     source, target = config(place), config(other)
     assert cli("copy", "--from", source, "--to", target).out == "4 unchanged\n"
-    assert cli("quarantine", "obsidian", "--reason", "x", *place.options).status == 0
+    assert "obsidian at revision" in cli("quarantine", "obsidian", "--reason", "x", *place.options).out
     assert cli("quarantine", "--restore", "obsidian", *place.options).status == 0
     assert documents(place) == before
     shown = json.loads(cli("show", "claude", "--json", *place.options).out)

@@ -266,8 +266,6 @@ def test_wrong_start(cli: Cli, place: Place, case: str) -> None:
 @pytest.mark.parametrize("case", [case for case in CASES if "run" not in case and "journal" not in case])
 def test_other_commands_say_the_same(cli: Cli, place: Place, case: str) -> None:
     start = CASES[case][0](place)
-    if case in ("no home", "store base is a file"):
-        start = start._replace(options=["--identity", "bot", *start.options])
     for command in ("list", "info"):
         done = cli(command, *start.options, env=start.env)
         if command == "list" or done.status:
@@ -467,3 +465,81 @@ def test_whose_memory_is_never_guessed_and_those_that_are_there_are_named(
     assert "bot, by --identity" in cli("info", *options, "--identity", "bot").out
     config.write_text("identity: bot\nharness: {memory: {enabled: true}}\n")
     assert json.loads(cli("info", "--json", *options).out)["memory"]["identity_from"] == "the configuration"
+
+
+@pytest.mark.parametrize("option", ["--config", "--identity", "--store-dir", "--journal-dir"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        (command,)
+        for command in (
+            "serve",
+            "info",
+            "list",
+            "export",
+            "quarantine a",
+            "try",
+            "doctor",
+            "runs --saw a",
+            "permissions",
+        )
+    ],
+    ids=str,
+)
+def test_an_option_given_twice_is_never_cut_to_its_last_value(
+    cli: Cli, tmp_path: Path, words: tuple[str], option: str
+) -> None:
+    command = words[0].split()
+    if (command[0], option) in (("doctor", "--config"), ("runs", "--journal-dir"), ("quarantine", "--journal-dir")):
+        return  # these take several
+    help_text = cli(command[0], "--help").out
+    if f"{option} " not in help_text:
+        return
+    done = cli(*command, option, "one", option, "two")
+    assert done.status == 64
+    assert f"{option} is given twice, and takes one value; see memory-sidecar {command[0]} --help" in done.err
+
+
+def test_options_before_and_after_an_action_count_together(cli: Cli, place: Place, other: Place) -> None:
+    place.write("plan", run="here")
+    other.write("plan", run="there")
+    for run in ("here", "there"):
+        done = cli("runs", "--journal-dir", place.journals, "show", run, "--journal-dir", other.journals)
+        assert done.status == 0, done.err
+    done = cli("runs", "--identity", "bot", "show", "here", "--identity", "alice")
+    assert (done.status, "--identity is given twice" in done.err) == (64, True)
+    done = cli("runs", "--saw", "plan", "show", "here", *place.options)
+    assert (done.status, "--saw does not go with show" in done.err) == (64, True)
+
+
+def test_quarantine_asks_every_journal_directory(cli: Cli, place: Place, other: Place) -> None:
+    place.write("plan", run="writer")
+    place.calls("reader", ("memory_read", {"key": "plan"}), journal_dir=other.journals)
+    both = ("--journal-dir", other.journals, "--journal-dir", place.journals)
+    answer = json.loads(cli("quarantine", "plan", "--json", *both, *place.options).out)
+    assert [one["run"] for one in answer["seen"]] == ["writer", "reader"]
+    done = cli("quarantine", "--restore", "plan", *both, *place.options)
+    assert done.status == 0, done.err
+    done = cli("quarantine", "nope", *both, *place.options)
+    assert "see memory-sidecar list --identity bot --store-dir" in done.err
+
+
+def test_runs_of_a_misspelt_identity_or_directory_are_never_an_answer(cli: Cli, place: Place, tmp_path: Path) -> None:
+    place.write("plan", run="writer")
+    base = ("--store-dir", place.path)
+    done = cli("runs", "--saw", "plan", "--identity", "carol", *base)
+    assert (done.status, done.out) == (78, "")
+    assert "carol has no memory that can be read, and no run in" in done.err
+    for action in ((), ("export",), ("prune", "--older-than", "1d")):
+        for words in (
+            ("--store-dir", tmp_path / "basx"),
+            ("--journal-dir", place.journals, "--journal-dir", tmp_path / "x"),
+        ):
+            done = cli("runs", *action, *words)
+            assert (done.status, done.out, f"check {words[-2]}" in done.err) == (78, "", True), (action, words)
+        assert "note: there are no runs of carol in" in cli("runs", *action, *base, "--identity", "carol").err
+    place.notes.rename(tmp_path / "away")
+    done = cli("runs", "--saw", "plan", *place.options)
+    assert (done.status, "writer" in done.out) == (0, True)
+    assert "note: there is no memory at" in done.err
+    assert "so the answer is of the runs of every memory" in done.err

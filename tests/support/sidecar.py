@@ -108,9 +108,9 @@ class Sidecar:
         """Launch over `base` (the store base), with a fresh ticket unless one is given; `""` means none."""
         words = [*command]
         if base is not None:
-            words += ["--store-dir", str(base)]
+            words += [] if "--store-dir" in arguments else ["--store-dir", str(base)]
         if identity:
-            words += ["--identity", identity]
+            words += [] if "--identity" in arguments else ["--identity", identity]
         words += arguments
         env = options.pop("env", None) or environment()
         self._own_ticket: Path | None = None

@@ -9,9 +9,9 @@ import gc
 import os
 import sys
 from importlib import import_module
-from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ..exits import EX_CONFIG, EX_USAGE, StartError
+from ..exits import EX_CONFIG, StartError
 
 if TYPE_CHECKING:
     import argparse
@@ -116,23 +116,18 @@ def build_parser(only: str | None = None) -> "argparse.ArgumentParser":
     import argparse
 
     from ..version import __version__
-    from .shared.failure import Failure
+    from .shared.parser import parser_class
 
-    class Parser(argparse.ArgumentParser):
-        """Wrong usage exits with 64, as sysexits.h has it, and says how to go on."""
-
-        def error(self, message: str) -> NoReturn:
-            raise Failure(message, f"see {self.prog} --help", status=EX_USAGE)
-
+    made_by = parser_class()
     plain = argparse.RawDescriptionHelpFormatter
-    parser = Parser(
+    parser = made_by(
         prog="memory-sidecar",
         description="Private, durable memory for agents, served to the one harness that launched it.",
         epilog=_EPILOG,
         formatter_class=plain,
     )
     parser.add_argument("--version", action="version", version=f"memory-sidecar {__version__}")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=Parser)
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=made_by)
     for name, (module_name, summary) in COMMANDS.items():
         if only not in (None, name):
             commands.add_parser(name, help=summary, add_help=False)

@@ -79,14 +79,19 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def quick(words: Sequence[str]) -> dict[str, str | None] | None:
-    """The options, if `words` are nothing but `--name value` pairs; None leaves it to a real parser.
+    """The options, if `words` are nothing but `--name value` pairs, each once; None leaves it to a real parser.
 
     A harness launches this for every run, and loading argparse would take a tenth of that.
     """
     flags: dict[str, str | None] = {"many_identities": "yes"} if _MANY in words else {}
     words = [word for word in words if word != _MANY]
     names = [word.removeprefix("--") for word in words[::2]]
-    if len(words) % 2 or not all(word.startswith("--") for word in words[::2]) or not set(names) <= set(_OPTIONS):
+    if (
+        len(words) % 2
+        or len(set(names)) < len(names)
+        or not all(word.startswith("--") for word in words[::2])
+        or not set(names) <= set(_OPTIONS)
+    ):
         return None
     values = words[1::2]
     if any(value.startswith("-") for value in values):

@@ -16,11 +16,15 @@ from .compact import meetings
 from .glance import records_of
 from .ledger import Journaled
 
-__all__ = ["ANYWHERE", "Answer", "LeftOut", "Listing", "Sight", "Sought", "Where", "is_revision", "saw"]
+__all__ = ["ANYWHERE", "ELSEWHERE", "Answer", "LeftOut", "Listing", "Sight", "Sought", "Where", "is_revision", "saw"]
 
 _REVISION: Final = re.compile(r"[0-9a-f]{8,32}|[1-9][0-9]{0,19}(@[A-Za-z0-9_:.TZ+-]{1,40})?")
 """What may be looked for: a digest, or enough of one to stand for all of it; or a bucket's number, which may be
 followed by the mark of its message."""
+
+
+ELSEWHERE: Final = "is of another store, or of this one before it was moved or made again"
+"""The problem of a journal that may be of this memory, though its store has another fingerprint."""
 
 
 class Sought(NamedTuple):
@@ -106,6 +110,8 @@ class Where(NamedTuple):
     has several names. None for any store."""
     of: Callable[[str], str | None] = lambda _identity: None
     """The fingerprint of the memory that an identity has beside this one; None if that cannot be told."""
+    identity: str | None = None
+    """Whose memory it is. A journal of this identity may be of it whatever its store is called by now."""
     prefix: str = ""
     """What stands before the key in a place where memories lie side by side; for where `names` cannot be told."""
 
@@ -133,22 +139,32 @@ class Answer(NamedTuple):
     """By the first time."""
     left_out: list[LeftOut]
     others: Mapping[str, int]
-    """How many journals of other memories were not asked, by identity: of stores that are known to be others, or that
-    do not mention the key."""
+    """How many journals of other memories were not asked, by identity: of stores that are known to be others; or that
+    do not mention the key, of agents that have not been in this memory otherwise."""
     hosts: Mapping[str, int]
     """How many of the journals asked tell of which machine, by its name; "" for those of older versions."""
 
     @property
     def complete(self) -> bool:
-        """Whether no other run than these can have met the note, as far as these directories tell."""
-        return not self.left_out
+        """Whether no other run than these can have met the note, as far as these directories tell.
+
+        Where no journal was asked, nothing is told.
+        """
+        return self.read > 0 and not self.left_out
+
+    @property
+    def elsewhere(self) -> Sequence[LeftOut]:
+        """Those left out as their store has another fingerprint. A question that names no memory asks them too."""
+        return [one for one in self.left_out if one.problem == ELSEWHERE]
 
 
 def saw(found: Iterator[Journaled], sought: Sought, where: Where = ANYWHERE) -> Answer:
     """Which of the runs met the note; of those that have been in the memory `where`.
 
-    A journal of another store that mentions the key is left out by name, unless the store is known to be the memory of
-    that run's own identity: else this memory may have been moved, and have had another fingerprint.
+    A journal of another store may be of this memory before it was moved, restored or made again. So it is left out by
+    name if it mentions the key, or if its identity is the memory's own or has been in the memory in another run: a run
+    that was only shown descriptions mentions no key. A store that is known to be the memory of that run's own identity
+    is no such case.
     """
     read = 0
     others: Counter[str] = Counter()
@@ -156,16 +172,20 @@ def saw(found: Iterator[Journaled], sought: Sought, where: Where = ANYWHERE) -> 
     placed: list[tuple[str, Sight]] = []
     listed: list[Listing] = []
     left_out: list[LeftOut] = []
+    aside: list[LeftOut] = []
+    inside = {where.identity}
     for one in found:
         problem = one.problem
         keys = set() if problem else where.called(one, sought.key)
         if not problem and not keys:
-            if not _mentions(one, sought, where) or one.stores() == {where.of(one.identity)}:
+            if one.stores() == {where.of(one.identity)}:
                 others[one.identity] += 1
-                continue
-            problem = "is of another store, or of this one before it was moved or made again"
+            else:
+                aside.append(_left_out(one, ELSEWHERE, sought, where))
+            continue
         if not problem:
             read += 1
+            inside.add(one.identity)
             hosts.update(one.hosts() or [""])
             met = [sight for key in sorted(keys) for sight in _sights(one, sought._replace(key=key))]
             placed += met
@@ -173,16 +193,21 @@ def saw(found: Iterator[Journaled], sought: Sought, where: Where = ANYWHERE) -> 
             if one.forgotten and not met:
                 problem = f"does not keep all that was before {one.forgotten}"
         if problem:
-            mentions = _mentions(one, sought, where)
-            told_hosts = () if one.standing is None else one.hosts()
-            left_out.append(LeftOut(one.run, one.identity, one.state, one.path, problem, mentions, told_hosts))
+            left_out.append(_left_out(one, problem, sought, where))
+    for left in aside:
+        if left.mentions or left.identity in inside:
+            left_out.append(left)
+        else:
+            others[left.identity] += 1
     placed.sort(key=lambda pair: pair[0])
     listed.sort(key=lambda listing: listing.first)
     return Answer(read, [sight for _, sight in placed], listed, left_out, others, hosts)
 
 
-def _mentions(one: Journaled, sought: Sought, where: Where) -> bool:
-    return any(one.mentions(key) for key in {sought.key, *(where.names or {}).values()})
+def _left_out(one: Journaled, problem: str, sought: Sought, where: Where) -> LeftOut:
+    mentions = any(one.mentions(key) for key in {sought.key, *(where.names or {}).values()})
+    hosts = () if one.standing is None else one.hosts()
+    return LeftOut(one.run, one.identity, one.state, one.path, problem, mentions, hosts)
 
 
 def _sights(one: Journaled, sought: Sought) -> Iterator[tuple[str, Sight]]:

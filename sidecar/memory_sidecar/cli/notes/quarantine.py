@@ -13,7 +13,7 @@ The answer names the runs that met the note, and those that were shown all descr
 as runs --saw does. A run that is open now may still remember what it saw.
 
 Exit statuses: 0 done; 1 there is no such note, it cannot be read, or it cannot be put back, or it is quarantined but
-not all journals could be read, so that the list of runs is incomplete; 64 wrong usage; 78 the
+not all journals could be read, or there is none, so that the list of runs is incomplete; 64 wrong usage; 78 the
 configuration, the memory or a directory cannot be used.
 """
 
@@ -22,7 +22,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from ...assemble import default_journal_dir
+from ...assemble import Arguments, default_journal_dir
 from ...exits import EX_CONFIG, EX_FOUND, EX_USAGE
 from ...plain import visible
 from ...run.records import timestamp
@@ -37,10 +37,10 @@ from ..shared.failure import Failure, complain
 from ..shared.journals import all_journals, directories
 from ..shared.memory import Memory, opened, unreadable
 from ..shared.note_file import load, save
-from ..shared.places import PLACES, add_options, place, places
+from ..shared.places import add_places, place, places
 from ..shared.remedy import command
 from ..shared.report import add_json, moment, on_terminal, print_json, print_table, shown_revision
-from ..shared.sights import as_json, print_answer
+from ..shared.sights import NO_JOURNAL, as_json, print_answer
 from ..shared.transfer import carried, put
 
 __all__ = ["configure", "run"]
@@ -74,13 +74,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--reason", metavar="TEXT", default="", help="why; kept with the note")
     parser.add_argument("--overwrite", action="store_true", help="with --restore: replace what the key holds now")
     parser.add_argument("--quarantine-dir", metavar="DIR", help="another directory to keep quarantined notes in")
-    add_options(parser, PLACES)
+    add_places(parser, "journal-dir")
     add_json(parser)
+
+
+def _places(arguments: argparse.Namespace) -> Arguments:
+    """Which memory is meant. Of journals there may be several directories."""
+    return places(vars(arguments) | {"journal_dir": None})
 
 
 def run(arguments: argparse.Namespace) -> int:
     directory = place("--quarantine-dir", arguments.quarantine_dir) or os.path.join(
-        os.path.dirname(default_journal_dir(places(vars(arguments)).store_dir)), "quarantine"
+        os.path.dirname(default_journal_dir(_places(arguments).store_dir)), "quarantine"
     )
     directory = files.absolute(directory)
     if arguments.list:
@@ -95,11 +100,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _quarantine(arguments: argparse.Namespace, directory: str) -> int:
     key = arguments.key
-    with opened(places(vars(arguments)), write=True) as memory:
+    with opened(_places(arguments), write=True) as memory:
         try:
             path, entry, revision = _move(memory, key, arguments.reason, directory)
         except KeyNotFoundError as error:
-            raise Failure(f"there is no note {key}", f"see {command(vars(arguments), 'list')}") from error
+            raise Failure(f"there is no note {key}", f"see {command(_places(arguments)._asdict(), 'list')}") from error
     if not arguments.json:
         # Before the journals are read, which may take a while: this is done, whatever comes.
         print(f"{key} at revision {shown_revision(revision)} is quarantined in {visible(path, lines=False)}")
@@ -111,6 +116,8 @@ def _quarantine(arguments: argparse.Namespace, directory: str) -> int:
         answer = saw(all_journals(directories(vars(arguments))), sought, memory.where(key))
     except Failure as error:
         unread = f"{error}\n"
+    if answer is not None and not answer.read:
+        unread = f"{NO_JOURNAL}\n"
     complete = answer is not None and answer.complete
     if arguments.json:
         about = {"quarantined": key, "revision": revision, "description": entry.description, "file": path}
@@ -122,10 +129,14 @@ def _quarantine(arguments: argparse.Namespace, directory: str) -> int:
             print("\nOpen runs may still remember it; end them, if that matters.")
     if not complete:
         again = command(vars(arguments), "runs", "--saw", key)
-        complain(
-            f"{unread}{key} is quarantined, but the list of runs is incomplete; mend that, then look again: {again}"
-        )
+        mend = "" if answer is not None and _is_told(answer) else f"; mend that, then look again: {again}"
+        complain(f"{unread}{key} is quarantined, but the list of runs is incomplete{mend}")
     return 0 if complete else EX_FOUND
+
+
+def _is_told(answer: Answer) -> bool:
+    """Whether all that the answer lacks is of another store, for which another question was told already."""
+    return answer.read > 0 and len(answer.elsewhere) == len(answer.left_out)
 
 
 def _again(arguments: argparse.Namespace, *words: str) -> str:
@@ -229,7 +240,7 @@ def _remove(memory: Memory, key: str, revision: str) -> bool:
 def _restore(arguments: argparse.Namespace, directory: str) -> int:
     key = arguments.restore
     kept, _ = _read(directory)
-    with opened(places(vars(arguments)), write=True, make=True) as memory:
+    with opened(_places(arguments), write=True, make=True) as memory:
         candidates = [one for one in kept if one.key == key]
         if not candidates:
             raise Failure(
@@ -239,7 +250,8 @@ def _restore(arguments: argparse.Namespace, directory: str) -> int:
         if not ours:
             raise Failure(
                 f"{key} was quarantined from another memory",
-                "to put it into this one all the same: " + command(vars(arguments), "import", candidates[-1].path),
+                "to put it into this one all the same: "
+                + command(_places(arguments)._asdict(), "import", candidates[-1].path),
             )
         newest = ours[-1]
         result = put(memory, key, newest.what, overwrite=arguments.overwrite)

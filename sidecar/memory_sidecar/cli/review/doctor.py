@@ -32,7 +32,7 @@ from ...system.lockdown import available
 from ...version import __version__
 from ...wire.ticket import TICKET_VARIABLE
 from ..shared.memory import why_unreadable
-from ..shared.places import PLACES, add_options, places
+from ..shared.places import add_places, places
 from ..shared.remedy import command
 from ..shared.report import add_json, on_terminal, print_json, print_table
 from .check import Check, Checks, wrong
@@ -45,9 +45,7 @@ _NEARLY_FULL: Final = MAX_ENTRIES * 9 // 10
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    add_options(parser, {name: row for name, row in PLACES.items() if name != "config"})
-    placeholder, text = PLACES["config"]
-    parser.add_argument("--config", metavar=placeholder, action="append", help=f"{text}; may be repeated")
+    add_places(parser, "config")
     parser.add_argument("--run", dest="run_id", metavar="ID", help="also check whether this run can be opened")
     parser.add_argument("--strict", action="store_true", help="exit with 1 for notes too, for a monitor")
     add_json(parser)

@@ -19,14 +19,16 @@ overwrite, or what the run knew was void); wrote or deleted it with an outcome t
 their harness handed in. Then the runs that were shown all descriptions at once, by the index at their start or by
 memory_list, from when to when: whoever listed while the note was stored has seen its description. Both are of every
 memory whose runs lie in these journal directories; with --identity or --config, of that one alone, if it is in files.
+Of a bucket, which is not asked, they may also have runs of other prefixes; quarantine tells those apart.
 Runs on other hosts have journals of their own: collect their journal directories, and name each with --journal-dir.
 
 The journal of a run with a very long history keeps the newest of it. What an answer leaves out is named, and makes it
-incomplete: journals that cannot be used, that may have told of the note in what they do not keep, or that mention the
-key and are of another store.
+incomplete: journals that cannot be used, that may have told of the note in what they do not keep, or that are of
+another store and mention the key or are of an agent that has been in this memory.
 
 Exit statuses: 0 done; 1 a journal cannot be used or is not kept whole, so that the answer may lack a run, there is no
-journal at all, or no such run; 64 wrong usage; 78 the journal directory or the configuration cannot be used.
+such run, or for --saw no journal at all; 64 wrong usage; 78 the journal directory or the configuration cannot be used,
+or there is no such identity.
 """
 
 import argparse
@@ -34,11 +36,13 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Final
 
+from ...exits import EX_USAGE
 from ...options import OptionsError, age
 from ...run.kinds import REASONS
 from ...run.saw import Sought, is_revision
 from ...store.rules import is_key
-from ..shared.places import PLACES, add_options
+from ..shared.failure import Failure
+from ..shared.places import add_places
 from ..shared.report import add_json
 
 __all__ = ["configure", "run"]
@@ -47,7 +51,7 @@ _STATES: Final = (*REASONS, "interrupted", "empty", "damaged", "newer", "misplac
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    _add_places(parser)
+    add_places(parser, "journal-dir")
     add_json(parser)
     parser.add_argument(
         "--saw", metavar="KEY[@REV]", type=_sought, help="which runs met this note, or were shown all descriptions"
@@ -77,18 +81,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     export.set_defaults(action="export")
     for action in (show, prune, export):
-        _add_places(action)
+        add_places(action, "journal-dir")
         if action is not export:
             add_json(action)
         for option in action._actions:  # noqa: SLF001 - or an option before the action would be forgotten
             if option.dest in ("config", "identity", "store_dir", "journal_dir", "json"):
                 option.default = argparse.SUPPRESS
-
-
-def _add_places(parser: argparse.ArgumentParser) -> None:
-    add_options(parser, {name: row for name, row in PLACES.items() if name != "journal-dir"})
-    placeholder, text = PLACES["journal-dir"]
-    parser.add_argument("--journal-dir", metavar=placeholder, action="append", help=f"{text}; may be repeated")
 
 
 def _sought(text: str) -> Sought:
@@ -112,6 +110,8 @@ def _age(text: str) -> float:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    if arguments.action is not None and arguments.saw is not None:
+        raise Failure(f"--saw does not go with {arguments.action}", "ask one after the other", status=EX_USAGE)
     action = arguments.action or ("listing" if arguments.saw is None else "saw")
     command: Callable[[argparse.Namespace], int] = import_module(f".{action}", __package__).run
     return command(arguments)

@@ -51,7 +51,7 @@ class Memory(NamedTuple):
     def where(self, key: str) -> Where:
         """This memory, as the ledger is asked about a note in it."""
         names = {self.fingerprint: key} if self.opened.names is None else self.opened.names(key)
-        return Where(names, cache(self.opened.of))
+        return Where(names, cache(self.opened.of), self.identity)
 
     def ask(self, call: Callable[[], T]) -> T:
         """The answer of `call`, which uses the store. An error names the command that looks for its cause."""

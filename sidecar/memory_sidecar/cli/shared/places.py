@@ -14,7 +14,7 @@ from ...system.files import at_home
 if TYPE_CHECKING:
     import argparse
 
-__all__ = ["PLACES", "add_options", "place", "places"]
+__all__ = ["PLACES", "add_options", "add_places", "place", "places"]
 
 _PATHS: Final = ("config", "store_dir", "journal_dir")
 
@@ -28,6 +28,14 @@ PLACES: Final = {
     ),
 }
 """Name, placeholder and help of each."""
+
+
+def add_places(parser: argparse.ArgumentParser, several: str = "") -> None:
+    """Add the options that say which memory is meant. The one that is called `several` may be repeated."""
+    add_options(parser, {name: row for name, row in PLACES.items() if name != several})
+    if several:
+        placeholder, text = PLACES[several]
+        parser.add_argument(f"--{several}", metavar=placeholder, action="append", help=f"{text}; may be repeated")
 
 
 def add_options(parser: argparse.ArgumentParser, options: Mapping[str, tuple[str, str]]) -> None:

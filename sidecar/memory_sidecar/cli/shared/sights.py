@@ -2,14 +2,17 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from ...run.saw import Answer, Sought
 from .failure import complain
 from .journals import told
+from .remedy import command
 from .report import counted, moment, print_table, shown_revision
 
-__all__ = ["as_json", "print_answer"]
+__all__ = ["NO_JOURNAL", "as_json", "print_answer"]
+
+NO_JOURNAL: Final = "there is no journal to answer from; check --store-dir, --journal-dir and --identity"
 
 
 def as_json(answer: Answer) -> dict[str, Any]:
@@ -48,6 +51,10 @@ def print_answer(answer: Answer, sought: Sought, given: Mapping[str, Any]) -> No
         more = "; it mentions this key" if left.mentions else ""
         more += f"; it was written on {', '.join(left.hosts)}" if hosts and left.hosts else ""
         complain(told(left._replace(problem=left.problem + more), given))
+    if answer.elsewhere:
+        # Whether such a store was this memory nobody can tell; but which of these runs met the key can be asked.
+        anywhere = {name: given.get(name) for name in ("store_dir", "journal_dir")}
+        complain(f"  to ask those of other stores too: {command(anywhere, 'runs', '--saw', sought.key)}")
     if answer.left_out:
         complain(
             f"incomplete: {counted(len(answer.left_out), 'journal')} may tell of {sought.key} and could not be asked"
