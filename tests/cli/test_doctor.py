@@ -24,7 +24,7 @@ from memory_sidecar.backend.row import Place as RowPlace
 from memory_sidecar.cli.review import directories, doctor, journals
 from memory_sidecar.cli.review.check import CODES
 from memory_sidecar.cli.shared.failure import Failure
-from memory_sidecar.harness import StartError
+from memory_sidecar.harness import Run, StartError
 from memory_sidecar.run import records
 from memory_sidecar.run.ledger import Journaled
 from memory_sidecar.store.authority import Store
@@ -65,6 +65,42 @@ def test_a_memory_without_fault(cli: Cli, place: Place) -> None:
     }
 
 
+def rotated(place: Place) -> None:
+    """A run lists, reads and deletes a note; then its journal is renamed under it, and it goes on."""
+    place.write("poison", run="writer")
+
+    async def work(run: Run) -> None:
+        await run.call("memory_list", {})
+        await run.call("memory_read", {"key": "poison"})
+        await run.call("memory_delete", {"key": "poison"})
+        (place.runs / "lost.jsonl").rename(place.runs / "lost.jsonl.1")
+        await run.call("memory_list", {})
+
+    place.within("lost", work)
+
+
+def test_a_journal_that_was_rotated_away_leaves_the_ledger_open_and_its_piece_answers(
+    cli: Cli, place: Place, tmp_path: Path
+) -> None:
+    rotated(place)
+    done = cli("runs", "--saw", "poison", *place.options)
+    assert done.status == 1
+    assert "run lost of bot: its journal does not keep all that was before" in done.err
+    (check,) = [
+        one
+        for one in json.loads(cli("doctor", "--json", *place.options).out)["checks"]
+        if one["code"] == "journal-saved-anew"
+    ]
+    assert "lost.jsonl.1" in check["mend"]
+    assert cli("doctor", "--strict", *place.options).status == 1
+    apart = tmp_path / "apart" / "bot"
+    apart.mkdir(parents=True)
+    (place.runs / "lost.jsonl.1").rename(apart / "lost.jsonl")
+    both = ("--journal-dir", place.journals, "--journal-dir", apart.parent)
+    answer = json.loads(cli("runs", "--saw", "poison", "--json", *both).out)
+    assert ("lost", "deleted") in [(one["run"], one["what"]) for one in answer["seen"]]
+
+
 def journal(text: bytes, name: str = "r") -> Callable[[Place], object]:
     return lambda place: (place.runs / f"{name}.jsonl").write_bytes(text)
 
@@ -89,6 +125,7 @@ SPOILT: dict[str, tuple[Callable[[Place], object], str]] = {
     "journal-empty": (journal(b""), "wrong"),
     "journal-blocked": (lambda place: (place.runs / "r.jsonl").mkdir(), "wrong"),
     "journal-misplaced": (lambda place: made(place.runs, "r", 1, "completed", identity="other"), "wrong"),
+    "journal-saved-anew": (rotated, "note"),
     "older-journals": (lambda place: made(place.journals, "old", 1, "completed", identity="bot"), "note"),
     "older-journal-stuck": (lambda place: made(place.journals, "old", 1, "completed", identity="a/b"), "wrong"),
 }

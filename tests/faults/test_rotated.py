@@ -1,5 +1,6 @@
 """What is done to an open journal behind its holder's back: noticed at the next call, and saved anew."""
 
+import json
 import os
 import shutil
 from collections.abc import Callable
@@ -42,6 +43,7 @@ def test_the_authority_is_saved_anew(way: Callable[[Path], object], tmp_path: Pa
         answer = sidecar.call("memory_list")
         assert UNSAVED not in answer.get("_meta", {})
         assert sidecar.write("b", "one")["written"]
+        assert "forgotten" in json.loads(journal.read_bytes().splitlines()[0])
         sidecar.kill()
     with launched(tmp_path, *options, "--run", "monday") as sidecar:
         for key in ("a", "b"):

@@ -14,11 +14,12 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Final
 
+from ..observe import log
 from ..system import files
 from .columns import FIRST_VERSION
 from .directory import journal_name, stage_name
 from .kinds import version_of
-from .records import Record, encode, of_version
+from .records import Record, encode, of_version, timestamp
 from .replay import DamagedError, Summary, check_owner, replay, summary
 
 __all__ = ["Journal", "JournalError", "RunBusyError"]
@@ -68,6 +69,8 @@ class Journal:
         self._torn = False
         self._name_flushed = False
         self._problem: OSError | None = None
+        self._forgotten: Record = {}
+        """What the first record adds in place of a file that was lost under its holder."""
 
     def open(self) -> Summary | None:
         """Open and lock an existing journal, cut off a torn tail, and return what it says; None if there is none.
@@ -183,7 +186,7 @@ class Journal:
             os.ftruncate(descriptor, self._length)
             self._torn = False
         # An opened file that held no whole record yet starts like a new one.
-        records = self._waiting if self._seq > 1 else [dict(self._meta()), *self._waiting]
+        records = self._waiting if self._seq > 1 else [{**self._meta(), **self._forgotten}, *self._waiting]
         # The first record of a later version raises the version that the first line tells, before it is written.
         version = max([self._version, *map(version_of, records)])
         if version > self._version and self._seq > 1:
@@ -268,7 +271,7 @@ class Journal:
             with suppress(OSError):
                 os.ftruncate(old, 0)
             self.close()
-            self._waiting.insert(0, self._snapshot())
+            self._lose()
             old = None
         files.make_private_directory(self._directory)
         while True:
@@ -293,10 +296,18 @@ class Journal:
         if old is not None:
             # Only now: while no new file can be made, the old one may come back, as with a directory moved away.
             files.close(old)
-            self._waiting.insert(0, self._snapshot())
+            self._lose()
         self._descriptor, self._length, self._seq, self._settled = descriptor, 0, 1, 0
         self._torn = self._name_flushed = False
         return descriptor
+
+    def _lose(self) -> None:
+        """Note that the file which told of the run until now is gone. Authority is known here; the history is not."""
+        self._waiting.insert(0, self._snapshot())
+        self._forgotten = {"forgotten": timestamp()}
+        log.warning(
+            "a journal was moved or cut under its run; authority is saved anew, its history not", file=self._name
+        )
 
     def _flush_name(self) -> None:
         if not self._name_flushed:

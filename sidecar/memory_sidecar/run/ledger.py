@@ -61,6 +61,11 @@ class Journaled(NamedTuple):
         """Until when the journal does not tell all; "" if it does."""
         return "" if self.standing is None else str(self.standing.first.get("forgotten", ""))
 
+    @property
+    def saved_anew(self) -> bool:
+        """Whether somebody took the file away, or cut it, under its run, which then made it anew."""
+        return bool(self.forgotten) and self.standing is not None and "compacted" not in self.standing.first
+
     def stores(self) -> set[str]:
         """Fingerprints of all stores that the run has been in."""
         return {record["store"] for record in records_of(self.data, ("meta", "resumed"))}

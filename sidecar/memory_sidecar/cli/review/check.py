@@ -58,6 +58,7 @@ CODES: Final = {
     "journal-misplaced": "a journal is of another run or identity",
     "journal-empty": "no record of a journal is whole",
     "journal-unreadable": "a journal cannot be read",
+    "journal-saved-anew": "a journal was taken away or cut under its run, so its history is not whole",
     "older-journals": "an older version left journals that agents will take over",
     "older-journal-stuck": "a journal that an older version left cannot be taken over",
     "run": "the run of --run can be opened",

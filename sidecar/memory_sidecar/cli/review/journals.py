@@ -45,6 +45,8 @@ def check_journals(given: Arguments, run_id: str | None, identity: str | None) -
                 yield Check(
                     f"journal-{one.state}", "journal", "wrong", f"the journal of run {one.run} {one.problem}", mend
                 )
+            elif one.saved_anew:
+                yield _saved_anew(one)
             elif one.older:
                 older.add(one.identity)
                 yield from _in_the_way(directory, one)
@@ -63,6 +65,22 @@ def check_journals(given: Arguments, run_id: str | None, identity: str | None) -
         )
     if run_id is not None:
         yield _run(run_id, states)
+
+
+def _saved_anew(one: Journaled) -> Check:
+    """That a journal was lost while its run was open, and where its older part may be."""
+    directory, name = os.path.split(one.path)
+    beside = sorted(other for other in os.listdir(directory) if other.startswith(name) and other != name)
+    where = f"it may be in {', '.join(beside)} beside it; " if beside else ""
+    return Check(
+        "journal-saved-anew",
+        "journal",
+        "note",
+        f"the journal of run {one.run} of {one.identity} was moved, replaced or cut while in use; what it told before "
+        f"{one.forgotten} is not in it",
+        f"{where}put that as {one.identity}/{name} into another directory and give runs --saw both with --journal-dir; "
+        "let no log rotation touch journals",
+    )
 
 
 def _in_the_way(directory: str, one: Journaled) -> Checks:
