@@ -51,21 +51,36 @@ def _notes(directory: str, count: int) -> None:
             file.write("---\ndescription: A note\n---\n\n" + "x" * 65_536)
 
 
+# A process that was forked counts what its parent held. So a small one launches the command, and tells what that took.
+_LAUNCH = """
+import os, sys
+child = os.posix_spawn(sys.executable, [sys.executable, *sys.argv[2:]], os.environ)
+_, status, used = os.wait4(child, 0)
+os.write(int(sys.argv[1]), str(used.ru_maxrss).encode())
+sys.exit(os.waitstatus_to_exitcode(status))
+"""
+
+
 def _measured(directory: str, *words: str) -> tuple[float, float]:
     """Seconds until the command has written all into a pipe, and the MiB that it took at the most."""
+    told, tell = os.pipe()
+    command = ["-P", "-m", "memory_sidecar", *words, "--store-dir", directory]
     began = time.perf_counter()
     with subprocess.Popen(
-        [sys.executable, "-P", "-m", "memory_sidecar", *words, "--store-dir", directory],
+        [sys.executable, "-I", "-S", "-c", _LAUNCH, str(tell), *command],
         stdout=subprocess.PIPE,
         env={**os.environ, "XDG_CACHE_HOME": os.path.join(directory, "cache")},
+        pass_fds=[tell],
     ) as process:
+        os.close(tell)
         assert process.stdout is not None
         while process.stdout.read(1 << 16):
             pass
-        _, status, used = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
+    seconds = time.perf_counter() - began
+    with open(told, "rb") as pipe:
+        kib = int(pipe.read())
     assert process.returncode == 0, words
-    return time.perf_counter() - began, used.ru_maxrss / 1024
+    return seconds, kib / 1024
 
 
 def shown(found: Found) -> list[str]:
