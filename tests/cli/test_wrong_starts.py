@@ -543,3 +543,20 @@ def test_runs_of_a_misspelt_identity_or_directory_are_never_an_answer(cli: Cli, 
     assert (done.status, "writer" in done.out) == (0, True)
     assert "note: there is no memory at" in done.err
     assert "so the answer is of the runs of every memory" in done.err
+
+
+@pytest.mark.parametrize("words", [("list",), ("quarantine", "a"), ("show", "a"), ("export",)], ids=" ".join)
+def test_a_store_base_that_is_a_file_is_not_told_as_a_memory_that_is_missing(
+    cli: Cli, place: Place, words: tuple[str, ...]
+) -> None:
+    place.path.write_text("")
+    done = cli(*words, *place.options)
+    assert (done.status, "Not a directory" in done.err, "there is no memory" in done.err) == (78, True, False), done.err
+
+
+def test_the_command_that_doctor_tells_names_whose_memory(cli: Cli, place: Place) -> None:
+    place.write("a")
+    Place(place.path, "second").write("a")
+    told = cli("doctor", "--store-dir", place.path).out
+    assert f"memory-sidecar try --identity NAME --store-dir {place.path}" in told
+    assert f"memory-sidecar try --identity bot --store-dir {place.path}" in cli("doctor", *place.options).out

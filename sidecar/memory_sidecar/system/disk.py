@@ -13,7 +13,7 @@ from ..named_tuple import NamedTuple
 from ..remedy import RemedyError
 from . import files
 
-__all__ = ["CANNOT_FLUSH", "Disk", "inspect", "refusal"]
+__all__ = ["CANNOT_FLUSH", "Disk", "inspect", "is_read_only", "refusal"]
 
 CANNOT_FLUSH: Final = (
     "its file system cannot flush a directory: after a power cut the newest changes may be gone, however they were "
@@ -73,6 +73,17 @@ def inspect(directory: str) -> Disk:
         except OSError:
             flushes = True  # it failed this time, which is another thing than not being able to
         return Disk(_kind(opened, directory), no_locks, flushes)
+
+
+def is_read_only(path: str) -> bool:
+    """Whether `path`, or where it would be made, is mounted read-only. A failed access alone doesn't tell: it says
+    that permission is denied."""
+    while not os.path.lexists(path) and os.path.dirname(path) != path:
+        path = os.path.dirname(path)
+    try:
+        return bool(os.statvfs(path).f_flag & os.ST_RDONLY)
+    except OSError:
+        return False
 
 
 def refusal(directory: str, disk: Disk, *, vouch: str = "") -> RemedyError | None:

@@ -90,6 +90,11 @@ def open_file(
             accept_disk(directory, options)
         found = kept_id(directory) if read_only else make_id(directory)
     except OSError as error:
+        if not read_only and disk.is_read_only(directory):
+            raise BackendError(
+                f"cannot use the memory directory {directory}: its disk is read-only",
+                "mount it writable, or set harness.memory.options.directory",
+            ) from error
         raise BackendError(
             f"cannot use the memory directory {directory}: {error.strerror}",
             f"make it a directory that this user can {'read' if read_only else 'read and write'}, "

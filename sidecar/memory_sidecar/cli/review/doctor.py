@@ -133,7 +133,7 @@ def _launching(options: Mapping[str, str | None]) -> Checks:
             "note",
             f"no launch ticket in {TICKET_VARIABLE}, and serve needs one, with pipes for stdin and stdout: "
             "a harness starts it, not a person and not an MCP host",
-            f"{command(options, 'try')}, or MemorySidecar.launch in memory_sidecar.harness",
+            f"{command(_named(options), 'try')}, or MemorySidecar.launch in memory_sidecar.harness",
         )
         return
     again = "let the harness write a fresh one, mode 0600, for each launch"
@@ -153,6 +153,17 @@ def _launching(options: Mapping[str, str | None]) -> Checks:
         yield Check(
             "ticket-unusable", "launch", "wrong", f"the launch ticket {path} is not a private file of this user", again
         )
+
+
+def _named(options: Mapping[str, str | None]) -> Mapping[str, str | None]:
+    """The options, with a place for the name where without one nobody knows whose memory is meant."""
+    with suppress(RemedyError):
+        given = places(options)
+        config, identity = settle(given)
+        somewhere = given.config or given.store_dir or given.journal_dir
+        if somewhere and not describe(config, identity, given.store_dir).named:
+            return {**options, "identity": "NAME"}
+    return options
 
 
 def _lockdown(connect: bool) -> Check:

@@ -125,10 +125,11 @@ def opened(arguments: Arguments, *, write: bool = False, make: bool = False, emp
 
 
 def _is_missing(path: str) -> bool:
-    """Whether there is surely nothing at `path`. Where nobody may look, to open it says what is wrong."""
+    """Whether there is surely nothing at `path`. Where nobody may look, or a file is in the way of a directory, to open
+    it says what is wrong."""
     try:
         os.lstat(path)
-    except (FileNotFoundError, NotADirectoryError):
+    except FileNotFoundError:
         return True
     except OSError:
         return False
