@@ -103,6 +103,8 @@ def _guarded(kind: type, name: str, made: Guard) -> Callable[..., Any]:
 
     async def answered(self: Any, *args: Any, **kwargs: Any) -> Any:
         async def answer() -> Any:
+            for queue in (*args, *kwargs.values()):
+                _watch(queue, made)
             result = await plain(self, *args, **kwargs)
             _look_at(name, result, made)
             return result
@@ -116,6 +118,21 @@ def _guarded(kind: type, name: str, made: Guard) -> Callable[..., Any]:
 
     is_stream = inspect.isasyncgenfunction(plain) or inspect.isasyncgenfunction(inspect.unwrap(plain))
     return streamed if is_stream else answered
+
+
+def _watch(queue: Any, made: Guard) -> None:
+    """Look at each event that is put into the queue that an executor is given, before it is in."""
+    kind = type(queue)
+    if not hasattr(kind, "enqueue_event") or guard_of(queue) is not None:
+        return
+    reclass(queue, made, {"enqueue_event": _enqueue_event})
+
+
+async def _enqueue_event(self: Any, event: Any) -> Any:
+    made = guard_of(self)
+    assert made is not None  # noqa: S101 - only a guarded queue has this method
+    _look_at("event", event, made)
+    return await super(type(self), self).enqueue_event(event)
 
 
 def _look_at(name: str, result: object, made: Guard) -> None:

@@ -1,7 +1,8 @@
 """Keeps memory from whoever comes in through an ASGI application, whatever framework it is made with.
 
 Each request and each WebSocket is served with the mark set, so memory does not answer. What goes out is looked at on
-its way: an answer of memory's own is withheld, and an agent card under its well-known address is checked as a whole.
+its way, with its headers, across its parts, and never compressed: an answer of memory's own is withheld, and an
+agent card under its well-known address is checked as a whole. What compresses must stand outside of the guard.
 The SDKs are not needed here.
 """
 
@@ -9,6 +10,7 @@ import inspect
 import json
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any, Final, TypeVar
+from urllib.parse import unquote
 
 from ..decide import ExposureRefused
 from ..serving import Serving
@@ -27,6 +29,9 @@ Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 _CARD: Final = "/.well-known/agent"
 """Where A2A agents publish their card: `agent-card.json`, and `agent.json` in earlier versions."""
 _MAX_CARD: Final = 1 << 20
+_BODIES: Final = frozenset(("http.response.body", "websocket.send", "websocket.http.response.body"))
+_TAIL: Final = 4096
+"""Characters of what went out before that are looked at again with what follows: memory's answers in JSON need less."""
 _WITHHELD: Final = b"Internal Server Error"
 
 
@@ -88,16 +93,31 @@ class _Out:
         self._plain = send
         self._check_card = check_card if _CARD in self._path else None
         self._card = bytearray()
+        self._tail = ""
+        self._refused: ExposureRefused | None = None
         self._head: Message | None = None
         self.begun = False
-        self.scope = scope
-        """What the application is told. A card is not asked for in a form that would have to be unpacked here."""
-        if self._check_card is not None:
-            headers = [item for item in scope.get("headers", ()) if bytes(item[0]).lower() != b"accept-encoding"]
-            self.scope = {**scope, "headers": headers}
+        headers = [item for item in scope.get("headers", ()) if bytes(item[0]).lower() != b"accept-encoding"]
+        self.scope = {**scope, "headers": [*headers, (b"accept-encoding", b"identity")]}
+        """What the application is told: nothing is asked for in a form that would have to be unpacked here."""
 
     async def send(self, message: Message) -> None:
+        """Pass a message on, unless it holds what must not go out; after that, nothing does any more.
+
+        Raises:
+            ExposureRefused: it does, or an earlier message of an answer that has begun did.
+        """
+        if self._refused is not None and self.begun:
+            raise self._refused
+        try:
+            await self._send(message)
+        except ExposureRefused as refusal:
+            self._refused, self._tail = refusal, ""
+            raise
+
+    async def _send(self, message: Message) -> None:
         kind = message["type"]
+        self._check_head(message)
         if kind == "http.response.start":
             if self._check_card is not None or _header(message, b"content-length"):
                 # The body follows at once, so its head can wait. A stream of events tells no length.
@@ -106,7 +126,7 @@ class _Out:
         elif kind == "http.response.body" and self._check_card is not None:
             await self._send_card(message, self._check_card)
             return
-        elif kind in ("http.response.body", "websocket.send"):
+        elif kind in _BODIES:
             self._check(message.get("body") or message.get("bytes") or message.get("text") or "")
         await self._pass(message)
 
@@ -134,9 +154,6 @@ class _Out:
             raise ExposureRefused("agent card", self._guard.surface.value, rule)
         if message.get("more_body"):
             return
-        if self._head is not None and _header(self._head, b"content-encoding"):
-            rule = "the card is served in an encoding that nobody asked for; serve it as it is"
-            raise ExposureRefused("agent card", self._guard.surface.value, rule)
         try:
             card = json.loads(bytes(self._card) or b"null")
         except (ValueError, RecursionError):
@@ -147,6 +164,25 @@ class _Out:
 
     def _check(self, body: bytes | str) -> None:
         text = body if isinstance(body, str) else body.decode("utf-8", "replace")
+        self._judge(text)
+        if self._tail:  # what stands across two parts
+            self._judge(self._tail + text[:_TAIL])
+        self._tail = (self._tail + text)[-_TAIL:]
+
+    def _check_head(self, message: Message) -> None:
+        """Look at what a message carries besides a body: headers, and why a WebSocket is closed."""
+        for name, value in message.get("headers") or ():
+            text = bytes(value).decode("latin-1")
+            self._judge(text)
+            if "%" in text:  # an address, as in Location
+                self._judge(unquote(text))
+            if bytes(name).lower() == b"content-encoding" and text.strip().lower() not in ("", "identity"):
+                rule = "it is served in an encoding that nobody asked for, and cannot be looked at; serve it as it is"
+                raise ExposureRefused(self._path, self._guard.surface.value, rule)
+        if reason := message.get("reason"):
+            self._judge(str(reason))
+
+    def _judge(self, text: str) -> None:
         if any(True for _ in text_signs(text)):
             self._guard.answer(self._path, text)
 

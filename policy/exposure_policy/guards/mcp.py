@@ -8,8 +8,9 @@ Two checks, and neither searches through objects:
    mark of `exposure_policy.serving` set, and memory does not answer, whatever the handler is and however it came by a
    run. Applications that the server makes are guarded as such, with their routes.
 
-A client gets a fixed text, and the log the refusal with its evidence. Decisions come from `decide.check`; no argument
-widens them: a likeness that somebody has reviewed can be accepted by its id, memory's own mark cannot.
+What the server sends besides results, `outbound` looks at. A client gets a fixed text, and the log the refusal with its
+evidence. Decisions come from `decide.check`; no argument widens them: a likeness that somebody has reviewed can be
+accepted by its id, memory's own mark cannot.
 
 The SDK is imported only inside functions: importing this module costs nothing.
 """
@@ -23,6 +24,7 @@ from ..decide import ExposureRefused
 from ..table import Surface
 from .a2a import check_card
 from .asgi import guard_application
+from .outbound import watch
 from .registry import registries
 from .wrap import Guard, guard_of, reclass
 
@@ -275,6 +277,7 @@ class _Middleware(_Watched):
         return await self._guard.served(ctx.method, partial(self._answered, ctx, call_next), _error)
 
     async def _answered(self, ctx: Any, call_next: Callable[[Any], Awaitable[Any]]) -> Any:
+        watch(ctx.session, self._guard)
         method, params = ctx.method, ctx.params
         asked = params.get(_NAMED[method]) if method in _NAMED and isinstance(params, Mapping) else None
         if isinstance(asked, str) and asked not in self._guard.reviewed:

@@ -9,7 +9,7 @@ memories call themselves, and in which words, is the audit's business. So ordina
 - **schema**: a key with memory's own rule; all the arguments of a tool, if it has at least four; the names in one form
   of a tool's answer. The policy's table holds these names.
 - **answer**: the names in one form of an answer, as an object, as JSON or as Python shows it, at any depth; or the
-  index block.
+  index block; or the words of a refusal, which are for the log.
 
 Rules are cheap, for they run on every answer. A first look finds in microseconds that there is nothing to find; only
 then is anything parsed. Somebody who sets out to deceive can write an answer in other words: SECURITY.md says so.
@@ -305,6 +305,8 @@ def _written() -> Iterator[tuple[str, re.Pattern[str], str]]:
     before the last name values are short or a description: so that is bounded.
     """
     yield "memory-index", re.compile(r"(?<=<)memory-index|(?<=</)memory-index|(?<=&lt;)memory-index"), "memory_list"
+    # A refusal: its text is for the log, and a stranger gets a fixed one.
+    yield "is private to its harness", re.compile(r"(?<=memory )is private to its harness and "), "memory_list"
     yield _MARK, re.compile(rf"(?<=[\"']){_MARK}\w+\\*[\"']\s*:"), "memory_read"
     for row in TOOLS.values():
         for names in row.answers:

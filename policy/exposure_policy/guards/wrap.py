@@ -7,6 +7,7 @@ object up, by whatever name it holds it, meets the guard; nothing is patched tha
 import logging
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from functools import lru_cache
 from typing import Any, Final, TypeVar
 
 from ..decide import ExposureRefused
@@ -104,6 +105,11 @@ class Guard:
             except ExposureRefused:
                 LOG.exception("an answer to %s was withheld", request)
                 raise error() from None
+            except Exception as failure:
+                if not self._may_tell(failure, serving):
+                    LOG.exception("an error in answer to %s was withheld", request)
+                    raise error() from None
+                raise
             finally:
                 self.tell(serving)
         return result
@@ -148,6 +154,21 @@ class Guard:
                 mark.refused[0], self.surface.value, "memory was asked for while a stranger was served"
             )
 
+    def _may_tell(self, failure: Exception, serving: Serving) -> bool:
+        """Whether an error may go out: SDKs send its text, and what data it carries, to the stranger.
+
+        One that follows a refusal may quote that in any words. Any other may hold an answer that was kept.
+        """
+        if isinstance(failure, StopAsyncIteration):
+            return True
+        parts = [str(failure), *failure.args, *vars(failure).values()]
+        plain = [part.model_dump(mode="json") if hasattr(part, "model_dump") else part for part in parts]
+        try:
+            self.answer("an error", plain)
+        except ExposureRefused:
+            return False
+        return not serving.refused
+
     def tell(self, serving: Serving) -> None:
         """Tell the log what of memory was asked for in vain: a handler may have kept the refusal to itself."""
         if serving.refused:
@@ -161,6 +182,11 @@ def guard_of(held: object) -> Guard | None:
     return found if isinstance(found, Guard) else None
 
 
+@lru_cache(maxsize=256)  # one for each kind of queue, of which each message has its own
+def _class_of(kind: type, members: tuple[tuple[str, Any], ...]) -> type:
+    return type(kind.__name__, (kind,), {"__module__": kind.__module__, "__doc__": kind.__doc__, **dict(members)})
+
+
 def reclass(held: Any, guard: Guard, members: Mapping[str, Any]) -> None:
     """Give an object a class of its own, which has these members besides its own.
 
@@ -169,9 +195,7 @@ def reclass(held: Any, guard: Guard, members: Mapping[str, Any]) -> None:
     """
     kind = type(held)
     try:
-        held.__class__ = type(
-            kind.__name__, (kind,), {"__module__": kind.__module__, "__doc__": kind.__doc__, **members}
-        )
+        held.__class__ = _class_of(kind, tuple(members.items()))  # type: ignore[arg-type]
         held.__dict__[_GUARD] = guard
     except (TypeError, AttributeError, KeyError) as error:
         rule = f"an object of {kind.__module__}.{kind.__qualname__} cannot be wrapped, so memory cannot be kept from it"
