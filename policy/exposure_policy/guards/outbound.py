@@ -52,5 +52,5 @@ def watch(session: Any, guard: Guard) -> None:
         if connection.has_standalone_channel and not isinstance(connection.outbound, _Outbound):
             connection.outbound = _Outbound(connection.outbound, guard)
     except AttributeError as error:
-        rule = "this version of the SDK has no channel that the guards know; use one that SECURITY.md names"
+        rule = "the guards do not know how this version of the SDK sends; serve over HTTP behind guard_mcp_app"
         raise ExposureRefused(type(session).__name__, guard.surface.value, rule) from error
