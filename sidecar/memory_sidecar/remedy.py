@@ -16,4 +16,6 @@ class RemedyError(Exception):
         self.remedy = remedy
 
     def __str__(self) -> str:
-        return f"{self.problem}; {self.remedy}" if self.remedy else self.problem
+        if not self.remedy:
+            return self.problem
+        return f"{self.problem}{'' if self.problem.endswith('?') else ';'} {self.remedy}"

@@ -327,3 +327,11 @@ def test_what_reading_could_harm_is_not_read(
             return await add_bucket(nc, **changes)
 
     assert cli("export", *configured(tmp_path, "local", asyncio.run(make()))).status == 78
+
+
+def test_a_monitor_of_one_server_accepts_what_is_known_of_it(cli: Cli, bucket: tuple[str, ...]) -> None:
+    found = json.loads(cli("doctor", "--json", *bucket).out)["checks"]
+    others = {one["code"] for one in found if one["state"] == "note"} - {"bucket-may-lose", "ticket-none"}
+    accepted = [word for code in others for word in ("--accept", code)]
+    assert cli("doctor", "--strict", *accepted, *bucket).status == 1
+    assert cli("doctor", "--strict", *accepted, "--accept", "bucket-may-lose", *bucket).status == 0

@@ -360,3 +360,12 @@ def test_info_says_that_a_run_would_start_where_it_does(cli: Cli, tmp_path: Path
     place.calls("r", ("memory_list", {}))
     place.journals.chmod(0o777)  # doctor's affair
     assert "a run would start here" in cli("info", "--check", *place.options).out
+
+
+def test_what_is_accepted_is_a_known_code_and_never_what_is_wrong(cli: Cli, place: Place) -> None:
+    assert cli("doctor", "--accept", "notes", *place.options).status == 64  # which only --strict counts
+    assert cli("doctor", "--strict", "--accept", "no-such-code", *place.options).status == 64
+    place.write("a")
+    (place.notes / "bad.md").write_bytes(b"\xff")
+    wrong = cli("doctor", "--strict", *(word for code in CODES for word in ("--accept", code)), *place.options)
+    assert wrong.status == 1

@@ -1,8 +1,10 @@
 """`export`, `import` and `copy`: byte-exact, create-only, resumable, and every note accounted for."""
 
 import argparse
+import io
 import json
 import os
+import re
 import stat
 import tracemalloc
 from collections.abc import Callable
@@ -14,6 +16,7 @@ from hypothesis import strategies as st
 
 from memory_sidecar.assemble import Arguments
 from memory_sidecar.cli.notes import exporting
+from memory_sidecar.cli.shared.failure import Failure
 from memory_sidecar.cli.shared.memory import opened
 from memory_sidecar.cli.shared.transfer import print_report, put, transfer
 from memory_sidecar.store.contract import Entry, Expected
@@ -136,6 +139,8 @@ GOOD = b"".join(encode({}, [Note("a", Entry("About a", "x")), Note("b", Entry("A
     [
         (b"", "it is empty"),
         (GOOD.rpartition(b'{"notes"')[0], "cut short"),
+        (GOOD[:-30], "cut short"),
+        (GOOD.partition(b"content")[0], "cut short"),
         (GOOD.replace(b'"x"', b'"z"'), "its digest does not match"),
         (GOOD.replace(b"memory-sidecar/export", b"something"), "another format"),
         (GOOD.replace(b'"version": 1', b'"version": 2'), "of version 2"),
@@ -154,6 +159,7 @@ def test_a_bad_file_changes_nothing(cli: Cli, place: Place, tmp_path: Path, data
     assert (done.status, done.out) == (1, "")
     assert says in done.err
     assert "nothing was imported" in done.err
+    assert re.search(r"; (give|mend|take|remove|export|copy|import) |\. ", done.err), "a remedy"
     assert not place.path.exists()
 
 
@@ -370,3 +376,42 @@ def test_an_export_is_written_as_the_notes_are_read(place: Place, tmp_path: Path
 def test_one_note_is_a_note(cli: Cli, place: Place, tmp_path: Path) -> None:
     place.write("a")
     assert cli("export", "--to", "saved", *place.options).out.startswith("1 note, ")
+
+
+def test_a_note_that_is_left_out_is_told_to_an_operator_and_not_as_to_a_model(
+    cli: Cli, place: Place, other: Place
+) -> None:
+    """At either end: which file it is, or what makes room; nobody is told to leave it to an operator."""
+    place.write("bad", "spoilt")
+    other.write("spoilt")
+    (place.notes / "bad.md").write_bytes(b"\xff")
+    (other.notes / "spoilt.md").write_bytes(b"\xff")
+    done = cli("copy", "--from", config(place), "--to", config(other), "--overwrite")
+    assert done.status == 1
+    assert str(place.notes / "bad.md") in done.out
+    assert str(other.notes / "spoilt.md") in done.out
+    lines = "".join(
+        json.dumps({"key": f"n{number}", "description": "x", "content": ""}) + "\n" for number in range(1025)
+    )
+    full = cli("import", "-", "--dry-run", "--json", *place.options, stdin=lines)
+    assert "quarantine what is not needed" in full.out
+    for said in (done.out, full.out):
+        assert not re.search(r"operator|Leave it|[Dd]elete|[Oo]verwrite an entry", said), said
+
+
+class Full(io.BytesIO):
+    """A temporary file beside the target, on a disk that is full, or in a directory of another user."""
+
+    def write(self, _: object, /) -> int:
+        raise OSError(28, "No space left on device", "/somewhere/tmpj_ep3nbz")
+
+
+def test_a_target_that_cannot_be_written_is_told_by_its_own_name() -> None:
+    with pytest.raises(Failure, match=r"^cannot write there/x\.jsonl: No space left on device; "):
+        exporting._put(Full(), b"line", "there/x.jsonl")
+    with pytest.raises(Failure, match="no room to put the notes together: .* TMPDIR"):
+        exporting._put(Full(), b"line", None)
+
+
+def test_a_question_ends_as_one(cli: Cli) -> None:
+    assert "what? give" in cli("runs", "prune").err

@@ -62,8 +62,17 @@ class Portable(NamedTuple):
     """In a file of the quarantine, in the stead of notes."""
 
 
+_ANOTHER_FILE: Final = "give a file that memory-sidecar export wrote, or lines of notes, each a JSON object"
+_MEND: Final = "mend that line, or take another copy of the file"
+
+
 class PortableError(ValueError):
-    """The file is not a whole export. The text says where."""
+    """The file is not a whole export. `problem` says where, and `remedy` what to do; as text it is both."""
+
+    def __init__(self, problem: str, remedy: str) -> None:
+        super().__init__(f"{problem}; {remedy}")
+        self.problem = problem
+        self.remedy = remedy
 
 
 def encode(header: Mapping[str, Any], notes: Sequence[Note]) -> Iterator[bytes]:
@@ -102,7 +111,7 @@ def _raw(header: Mapping[str, Any]) -> Raw | None:
     try:
         document = b64decode(str(about["document"]), validate=True)
     except ValueError as error:
-        raise PortableError("line 1: its document is not base64") from error
+        raise PortableError("line 1: its document is not base64", _MEND) from error
     return Raw(str(about.get("key")), str(about.get("description", "")), document)
 
 
@@ -120,7 +129,7 @@ def decode(data: bytes) -> Portable:
     if lines and not lines[-1]:
         lines.pop()
     if not lines:
-        raise PortableError("it is empty; export again")
+        raise PortableError("it is empty", "export again")
     header: Mapping[str, Any] = {}
     first = _object(lines[0], 1)
     start = 0
@@ -133,28 +142,34 @@ def decode(data: bytes) -> Portable:
     for number, line in enumerate(lines[start:], start + 1):
         note = _note(_object(line, number), number)
         if note.key in notes:
-            raise PortableError(f"line {number}: its key stands on an earlier line too")
+            raise PortableError(f"line {number}: its key stands on an earlier line too", "remove one of the two")
         notes[note.key] = note
     if header and header.get("notes") != len(notes):
-        raise PortableError("its first line and the notes it holds do not agree; export it again")
+        raise PortableError("its first line and the notes it holds do not agree", "export it again")
     return Portable(header, list(notes.values()), _raw(header))
 
 
 def _check_header(header: Mapping[str, Any]) -> None:
     if header["format"] != FORMAT:
-        raise PortableError("line 1: this is a file of another format")
+        raise PortableError("line 1: this is a file of another format", _ANOTHER_FILE)
     if header.get("version") != VERSION:
-        raise PortableError(f"line 1: it is of version {header.get('version')!r:.20}; this program reads {VERSION}")
+        raise PortableError(
+            f"line 1: it is of version {header.get('version')!r:.20}, and this program reads {VERSION}",
+            "import it with the release that wrote it, and export it for this one",
+        )
 
 
 def _check_end(data: bytes, lines: Sequence[bytes]) -> None:
-    end = _object(lines[-1], len(lines))
+    try:
+        end = _object(lines[-1], len(lines))
+    except PortableError:
+        end = {}  # cut within a line
     if set(end) != {"notes", "sha256"} or len(lines) < 2:
-        raise PortableError("it is cut short: its last line is missing; copy or export it again, whole")
+        raise PortableError("it is cut short: its last line is missing", "copy or export it again, whole")
     body = data[: data.rindex(lines[-1])]
     if end["sha256"] != hashlib.sha256(body).hexdigest():
         raise PortableError(
-            "it was changed after it was written: its digest does not match; take another copy, or export it again"
+            "it was changed after it was written: its digest does not match", "take another copy, or export it again"
         )
 
 
@@ -175,11 +190,13 @@ def _object(line: bytes, number: int) -> dict[str, Any]:
     try:
         value = json.loads(line, object_pairs_hook=_pairs)
     except _TwiceError as error:
-        raise PortableError(f"line {number}: the name {error.args[0]!a:.60} stands twice in it; remove one") from error
+        raise PortableError(
+            f"line {number}: the name {error.args[0]!a:.60} stands twice in it", "remove one"
+        ) from error
     except (ValueError, RecursionError) as error:
-        raise PortableError(f"line {number}: it is not JSON") from error
+        raise PortableError(f"line {number}: it is not JSON", _ANOTHER_FILE if number == 1 else _MEND) from error
     if not isinstance(value, dict):
-        raise PortableError(f"line {number}: it is not a JSON object")
+        raise PortableError(f"line {number}: it is not a JSON object", _ANOTHER_FILE if number == 1 else _MEND)
     return value
 
 
@@ -187,6 +204,7 @@ def _note(value: Mapping[str, Any], number: int) -> Note:
     names = {"key", "description", "content"}
     if set(value) - {"header"} != names or not all(isinstance(text, str) for text in value.values()):
         raise PortableError(
-            f"line {number}: a note has key, description and content, perhaps header, each a text, and nothing else"
+            f"line {number}: a note has key, description and content, perhaps header, each a text, and nothing else",
+            _MEND,
         )
     return Note(value["key"], Entry(value["description"], value["content"], value.get("header", "")))

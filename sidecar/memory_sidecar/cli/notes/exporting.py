@@ -52,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise Failure(f"{arguments.to} exists", "choose another name, or replace it with --overwrite")
     with _spool(arguments.to if to_file else None) as lines:
         with opened(places(vars(arguments))) as memory:
-            count, problems = _read(memory, lines)
+            count, problems = _read(memory, lines, arguments.to if to_file else None)
         header = {"created": timestamp(), "identity": memory.identity, "backend": memory.backend}
         lines.seek(0)
         size = 0
@@ -86,8 +86,8 @@ def _spool(path: str | None) -> IO[bytes]:
     return tempfile.SpooledTemporaryFile(_IN_MEMORY, dir=directory)
 
 
-def _read(memory: Memory, lines: IO[bytes]) -> tuple[int, dict[str, tuple[str, str]]]:
-    """Write each note's line to `lines`; how many those are, and which notes cannot be read."""
+def _read(memory: Memory, lines: IO[bytes], to: str | None) -> tuple[int, dict[str, tuple[str, str]]]:
+    """Write each note's line to `lines`, beside the file `to`; how many those are, and which notes cannot be read."""
     count = 0
     problems: dict[str, tuple[str, str]] = {}
     items = memory.list()
@@ -95,7 +95,7 @@ def _read(memory: Memory, lines: IO[bytes]) -> tuple[int, dict[str, tuple[str, s
         with progress("export", len(items)) as bar:
             for item in items:
                 try:
-                    _put(lines, encode_note(Note(item.key, memory.read(item.key))))
+                    _put(lines, encode_note(Note(item.key, memory.read(item.key))), to)
                     count += 1
                 except KeyNotFoundError:
                     pass  # deleted since it was listed: the export is of a moment when it was gone
@@ -109,11 +109,13 @@ def _read(memory: Memory, lines: IO[bytes]) -> tuple[int, dict[str, tuple[str, s
     return count, problems
 
 
-def _put(lines: IO[bytes], line: bytes) -> None:
+def _put(lines: IO[bytes], line: bytes, to: str | None) -> None:
     try:
         lines.write(line)
     except OSError as error:
+        if to is not None:
+            raise Failure(f"cannot write {to}: {error.strerror}", "make room there, or choose another place") from error
         raise Failure(
             f"there is no room to put the notes together: {error.strerror}",
-            "make room beside the file, or without --to in the directory that TMPDIR names",
+            "make room in the directory that TMPDIR names, or give --to FILE",
         ) from error

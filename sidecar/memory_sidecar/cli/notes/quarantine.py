@@ -327,7 +327,7 @@ def _read(directory: str) -> tuple[Sequence[_Kept], Sequence[str]]:
         try:
             found = load(path)
         except Failure as error:
-            problems.append(str(error))
+            problems.append(f"{error.problem}; restore that file from a backup, or move it away")
         else:
             header = found.header
             kept += [_Kept(path, header, key, entry.description, entry) for key, entry in found.notes]

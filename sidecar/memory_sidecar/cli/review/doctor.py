@@ -4,7 +4,8 @@ Give it the options that the harness gives to serve. Each line is one check: ok,
 then what was found, then the command or change that mends it. --json gives each a stable code. Several --config
 are looked at one after the other.
 
-Exit statuses: 0 nothing is wrong (with --strict: and there is no note, but that no ticket is at hand); 1 something
+Exit statuses: 0 nothing is wrong (with --strict: and there is no note, but that no ticket is at hand, or of a code that
+--accept names); 1 something
 is; 64 wrong usage.
 """
 
@@ -22,7 +23,7 @@ from ...backend.description import Directory, Looked
 from ...backend.opened import BackendError, Running
 from ...backend.row import Row
 from ...config import Config
-from ...exits import EX_FOUND
+from ...exits import EX_FOUND, EX_USAGE
 from ...plain import visible
 from ...remedy import RemedyError
 from ...store.errors import KeyNotFoundError, StoreError, UnreadableError
@@ -31,11 +32,12 @@ from ...system import files
 from ...system.lockdown import available
 from ...version import __version__
 from ...wire.ticket import TICKET_VARIABLE
+from ..shared.failure import Failure
 from ..shared.memory import why_unreadable
 from ..shared.places import add_places, places
 from ..shared.remedy import command
 from ..shared.report import add_json, on_terminal, print_json, print_table
-from .check import Check, Checks, wrong
+from .check import CODES, Check, Checks, wrong
 from .directories import check_directory, litter
 from .journals import check_journals
 
@@ -48,14 +50,25 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_places(parser, "config")
     parser.add_argument("--run", dest="run_id", metavar="ID", help="also check whether this run can be opened")
     parser.add_argument("--strict", action="store_true", help="exit with 1 for notes too, for a monitor")
+    parser.add_argument(
+        "--accept",
+        metavar="CODE",
+        action="append",
+        choices=sorted(CODES),
+        default=[],
+        help="with --strict: a note of this code is known and passes; may be repeated",
+    )
     add_json(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
+    if arguments.accept and not arguments.strict:
+        raise Failure("--accept is about what --strict counts", "add --strict", status=EX_USAGE)
+    # That no harness is at hand is so wherever a monitor runs.
+    accepted = {"ticket-none", *arguments.accept} if arguments.strict else None
     several = arguments.config or [None]
     reports = [
-        _Report(one, list(_all(vars(arguments) | {"config": one}, arguments.run_id)), arguments.strict)
-        for one in several
+        _Report(one, list(_all(vars(arguments) | {"config": one}, arguments.run_id)), accepted) for one in several
     ]
     if arguments.json:
         told = [
@@ -75,13 +88,14 @@ class _Report(NamedTuple):
 
     config: str | None
     checks: list[Check]
-    strict: bool
+    accepted: set[str] | None
+    """The codes of which notes pass; None for all of them. What is wrong never passes."""
 
     @property
     def ok(self) -> bool:
-        # That no harness is at hand is so wherever a monitor runs.
         return not any(
-            one.state == "wrong" or (self.strict and one.state == "note" and one.code != "ticket-none")
+            one.state == "wrong"
+            or (one.state == "note" and self.accepted is not None and one.code not in self.accepted)
             for one in self.checks
         )
 

@@ -38,7 +38,7 @@ def load(path: str) -> Portable:
     try:
         found = decode(data)
     except PortableError as error:
-        raise Failure(f"{path}: {error}") from error
+        raise Failure(f"{path}: {error.problem}", error.remedy) from error
     keys = [note.key for note in found.notes] if found.raw is None else [found.raw.key]
     for number, key in enumerate(keys, 2 if found.header and found.raw is None else 1):
         try:

@@ -26,7 +26,7 @@ from ...store.errors import (
 )
 from ...store.rules import check_capacity, one_line, validate_write
 from .failure import complain, in_steps, stopped_status, told
-from .memory import Memory
+from .memory import Memory, unreadable
 from .report import print_json
 
 __all__ = ["NO_DESCRIPTION", "Report", "Result", "Source", "carried", "print_report", "put", "reader", "transfer"]
@@ -106,7 +106,7 @@ def transfer(
                 else:
                     result = put(memory, key, note, overwrite=overwrite, dry_run=dry_run)
                     if dry_run and result.what == "created":
-                        result = _if_room(result, stored)
+                        result = _if_room(memory, result, stored)
                     results.append(result)
                 advance()
     except UnavailableError as error:
@@ -130,16 +130,27 @@ def reader(memory: Memory, key: str) -> Source:
         except KeyNotFoundError as error:
             raise _LeftOut(Result(key, "refused", "It was deleted meanwhile.")) from error
         except UnreadableError as error:
-            raise _LeftOut(Result(key, "refused", told(error))) from error
+            raise _LeftOut(Result(key, "refused", _why(memory, key, error))) from error
 
     return read
 
 
-def _if_room(result: Result, stored: set[str]) -> Result:
+def _why(memory: Memory, key: str, error: StoreError) -> str:
+    """Why a note was left out, for an operator: what a model would be told to do is not what helps here."""
+    if isinstance(error, UnreadableError):
+        problem, remedy = unreadable(memory, key, error)
+        problem = problem.removeprefix(f"{key}: ")
+        return f"{problem}; {remedy}" if remedy else problem
+    if isinstance(error, StoreFullError) and not error.remedy:
+        return f"{str(error).partition('. ')[0]}; quarantine what is not needed there, then run it again"
+    return told(error)
+
+
+def _if_room(memory: Memory, result: Result, stored: set[str]) -> Result:
     try:
         check_capacity(len(stored))
     except StoreFullError as error:
-        return Result(result.key, "refused", told(error))
+        return Result(result.key, "refused", _why(memory, result.key, error))
     stored.add(result.key)
     return result
 
@@ -160,7 +171,7 @@ def put(memory: Memory, key: str, note: Entry | bytes, *, overwrite: bool, dry_r
     except OutcomeUnknownError as error:
         return _looked_up(memory, key, document, Result(key, "refused", told(error)))
     except StoreError as error:
-        return Result(key, "refused", told(error))
+        return Result(key, "refused", _why(memory, key, error))
     return Result(key, "refused", "Runs keep writing this key. Try again later.")
 
 
