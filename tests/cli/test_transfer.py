@@ -409,7 +409,7 @@ class Full(io.BytesIO):
 def test_a_target_that_cannot_be_written_is_told_by_its_own_name() -> None:
     with pytest.raises(Failure, match=r"^cannot write there/x\.jsonl: No space left on device; "):
         exporting._put(Full(), b"line", "there/x.jsonl")
-    with pytest.raises(Failure, match="no room to put the notes together: .* TMPDIR"):
+    with pytest.raises(Failure, match=r"no room to put the notes together: .* TMPDIR"):
         exporting._put(Full(), b"line", None)
 
 
