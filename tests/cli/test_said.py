@@ -63,7 +63,7 @@ def test_what_the_broker_refuses_while_copying_is_told_to_the_operator(
             told = done.out + done.err
             assert done.status == 1
             assert "does not permit this user to publish to $KV.b.bot." in told
-            assert "docs/jetstream.md" in told
+            assert "memory-sidecar permissions --config FILE" in told
             assert "Go on without it" not in told
 
 
