@@ -322,6 +322,24 @@ def test_wrappers_that_exist_here(tmp_path: Path) -> None:
     assert look(tmp_path, json.dumps({"mcpServers": {"n": {"command": str(harmless)}}})).status == "clean"
 
 
+def test_what_is_not_followed_is_unaudited(tmp_path: Path) -> None:
+    (tmp_path / "inner.sh").write_text("#!/bin/sh\nexec memory-sidecar serve\n")
+    (tmp_path / "outer.sh").write_text(f"#!/bin/sh\nexec {tmp_path}/inner.sh\n")
+    (tmp_path / "beside.sh").write_text("#!/bin/sh\nexec ./inner.sh\n")
+    (tmp_path / "w.py").write_text("from memory_sidecar.__main__ import main\nmain()\n")
+    here = str(tmp_path)
+    for entry in (
+        {"command": f"{here}/outer.sh"},
+        {"command": "sh", "args": ["-c", f"{here}/outer.sh"]},
+        {"command": f"{here}/beside.sh"},
+        {"command": "./inner.sh", "cwd": here},
+        {"command": "python", "args": ["-m", "w"], "cwd": here},
+    ):
+        report = look(tmp_path, json.dumps({"mcpServers": {"n": entry}}))
+        assert report.status == "unaudited", entry
+        assert "is not followed" in report.unaudited[0]
+
+
 def test_comments_and_trailing_commas(tmp_path: Path) -> None:
     text = """{
       // "memory-sidecar" is not here

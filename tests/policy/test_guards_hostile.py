@@ -31,6 +31,7 @@ from tests.support.tally import Tally
 from exposure_policy import ExposureRefused, Surface
 from exposure_policy.guards import guard_mcp, guard_mcp_app
 from exposure_policy.serving import Serving, memory_for_my_own_thinking
+from memory_sidecar.cli import main
 from memory_sidecar.harness import MemorySidecar
 from memory_sidecar.harness.mcp import memory_session, memory_transport
 
@@ -635,6 +636,27 @@ async def test_outside_a_file_that_a_handler_opens_itself(tmp_path: Path) -> Non
     note = tmp_path / "fruit.md"
     note.write_text(SECRET)
     assert leaks(await everything(guard_mcp(with_tool(note.read_text))))
+
+
+async def test_outside_a_command_by_which_a_handler_opens_itself_a_note(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = tmp_path / "store"
+    async with MemorySidecar.launch(identity="me", store_dir=store) as memory, memory.run() as own:
+        await own.call("memory_write", {"key": "fruit", "description": "about fruit", "content": SECRET})
+    with Serving(Surface.MCP):
+        assert main(["show", "fruit", "--identity", "me", "--store-dir", str(store)]) == 0
+    assert SECRET in capsys.readouterr().out
+
+
+async def test_outside_leaving_a_block(tmp_path: Path) -> None:
+    async with MemorySidecar.launch(identity="me", store_dir=tmp_path / "store") as memory:
+        block = memory.run("monday")
+        own = await block.__aenter__()
+        with Serving(Surface.MCP):
+            assert await block.__aexit__(None, None, None) is None
+            assert (own.id, own.identity) == ("monday", None)
+        assert [each["state"] for each in await memory.runs()] == ["suspended"]
 
 
 @pytest.mark.filterwarnings("ignore:The logging capability is deprecated")

@@ -4,12 +4,15 @@ import _thread
 import asyncio
 import contextvars
 import logging
+import os
 import queue
+import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -330,10 +333,83 @@ def test_outside_another_process() -> None:
     assert told.stdout.strip() == "answered"
 
 
+def test_outside_another_process_within_this_one() -> None:
+    interpreters: Any = pytest.importorskip("_xxsubinterpreters", reason="this Python has them elsewhere")
+    mine = interpreters.create()
+    told, tell = os.pipe()
+    try:
+        probe = "import sys, os; from exposure_policy.serving import ask; ask('run.call'); os.write({}, b'answered')"
+        with Serving(Surface.MCP):
+            interpreters.run_string(mine, f"import sys; sys.path[:] = {sys.path!r}; " + probe.format(tell))
+        assert os.read(told, 100) == b"answered"
+    finally:
+        interpreters.destroy(mine)
+        os.close(told)
+        os.close(tell)
+
+
 def test_outside_an_empty_context() -> None:
     """Code that sets out to deceive the guard in its own process."""
     with Serving(Surface.MCP):
         assert contextvars.Context().run(answers)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_outside_what_python_runs_between_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: dict[str, bool] = {}
+
+    given = threading.Event()
+
+    class Told:
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        def __del__(self) -> None:
+            seen[self.name] = answers()
+
+        def __call__(self) -> None:
+            given.wait()
+
+    class Booted(threading.Thread):
+        def _bootstrap(self) -> None:
+            seen["bootstrap"] = answers()
+            super()._bootstrap()  # type: ignore[misc]
+
+    def started(thread: threading.Thread) -> None:
+        thread.start()
+        thread.join()
+
+    def fails() -> None:
+        raise KeyError
+
+    async def timed() -> None:
+        rang = asyncio.Event()
+        before = signal.signal(signal.SIGALRM, lambda *_: seen.update(timer=answers()))
+        try:
+            with Serving(Surface.MCP):
+                signal.setitimer(signal.ITIMER_REAL, 0.01)
+                while "timer" not in seen:
+                    with suppress(TimeoutError):
+                        await asyncio.wait_for(rang.wait(), 0.05)
+        finally:
+            signal.signal(signal.SIGALRM, before)
+
+    pool = ThreadPoolExecutor(1)
+    asyncio.run(timed())
+    local = threading.local()
+    monkeypatch.setattr(threading, "excepthook", lambda _: seen.update(hook=answers()))
+    with Serving(Surface.MCP):
+        started(threading.Thread(target=fails))
+        started(threading.Thread(target=lambda: setattr(local, "held", Told("data of a thread"))))
+        started(Booted())
+        pool.submit(Told("work of a pool"))
+        given.set()  # from here on only the pool holds it
+        threading.setprofile(lambda *_: seen.setdefault("profile", answers()))
+        started(threading.Thread())
+        threading.setprofile(None)  # type: ignore[arg-type]
+    pool.shutdown()
+    assert set(seen) == {"hook", "data of a thread", "bootstrap", "work of a pool", "profile", "timer"}
+    assert all(seen.values()), seen
 
 
 # The exception

@@ -39,6 +39,9 @@ _REMOTE: Final = re.compile(r"(?i)^(?:sse|http|remote|ws|websocket|streamable[-_
 _MAX_SCRIPT: Final = 64 * 1024
 _MAX_DEPTH: Final = 40
 _MAX_FILLS: Final = 3
+_MAX_NAMED: Final = 2_000
+"""Words of one script that may name another."""
+_WORD: Final = re.compile(rb"[^\s\"'`;&|()<>=,#!]{2,400}")
 # The distribution, command, module, image or wheel, as a whole word, with a version or an option after it.
 _SIDECAR: Final = re.compile(
     r"(?i)^memory[-_.]sidecar(?:$|[-_]\d.*|[=@<>~!;:\[.](?!md$|txt$|json$|ya?ml$|log$).*)", re.DOTALL
@@ -97,6 +100,7 @@ class Entry:
         self.env: dict[str, Any] = {str(k): v for found in environments for k, v in found.items()}
         self.words = list(_words(entry))
         self._filled = list(_words(_fill(entry, {**inputs, **self.env})))
+        self._directory = str(next((entry[key] for key in ("cwd", "workingDirectory") if entry.get(key)), ""))
         self.reachable = bool(self.words) or _url(entry) is not None
 
     def evidence(self) -> str | None:
@@ -112,6 +116,33 @@ class Entry:
         if words and _RUNNERS.match(re.split(r"[/\\]", words[0])[-1]):
             words = [word for word in words[1:] if word not in _RUN]
         return words[0] if words and _VARIABLE.fullmatch(words[0].strip()) else None
+
+    def unfollowed(self) -> str | None:
+        """A word that starts what is here and is not followed any further; or None.
+
+        That is a script that names another file by its path, and a module in the directory where the entry is started.
+        """
+        before = ""
+        for word in self._filled:
+            path = os.path.join(self._directory, word)
+            if before == "-m" and _is_module(os.path.join(self._directory, *word.split("."))):
+                return word
+            script = _script(path) if os.sep in word else None
+            if script and (_IN_SCRIPT.search(script) or _names_a_script(script, os.path.dirname(path))):
+                return word
+            before = word
+        return None
+
+
+def _is_module(path: str) -> bool:
+    return any(map(os.path.isfile, (f"{path}.py", os.path.join(path, "__main__.py"))))
+
+
+def _names_a_script(script: bytes, directory: str) -> bool:
+    for word in _WORD.findall(script)[:_MAX_NAMED]:
+        if b"/" in word and _script(os.path.join(directory, os.fsdecode(word))) is not None:
+            return True
+    return False
 
 
 def _fill(node: Any, values: Mapping[str, Any], depth: int = 0) -> Any:
@@ -180,12 +211,18 @@ def _is_sidecar(word: str) -> str | None:
 
 
 def _script_names_it(path: str) -> bool:
+    script = _script(path)
+    return script is not None and _IN_SCRIPT.search(script) is not None
+
+
+def _script(path: str) -> bytes | None:
+    """The text of a file that is a script or may be one; None if it is none, or not here."""
     try:
         status = os.stat(path)
         if not stat.S_ISREG(status.st_mode) or status.st_size > _MAX_SCRIPT:
-            return False
+            return None
         with open(path, "rb") as file:
             data = file.read(_MAX_SCRIPT)
-    except OSError:
-        return False
-    return b"\0" not in data and _IN_SCRIPT.search(data) is not None
+    except (OSError, ValueError):
+        return None
+    return data if b"\0" not in data else None

@@ -241,3 +241,7 @@ def _judge(
         collector.unaudited(
             f"{listed.place} starts what {unknown[:80]!r} says, which is set elsewhere; write out what it starts"
         )
+    elif unfollowed := read.unfollowed():
+        collector.unaudited(
+            f"{listed.place} starts {unfollowed[:80]!r}, which starts what is not followed; audit the server with --mcp"
+        )

@@ -180,11 +180,17 @@ _VERDICTS: Final = {
     2: "Not audited: something on offer could not be seen.",
 }
 _ACCEPTED: Final = "Accepted: everything on offer was seen, and all of it that is memory was reviewed and accepted."
+_HOST: Final = "host-config"
+_ONLY: Final = "other memories were not looked for: audit each server with --mcp or --url"
+_NOT_LISTED: Final = f"Clean: no entry was seen to start the sidecar; {_ONLY}."
+_LISTED: Final = f"Accepted: each entry that starts the sidecar was reviewed and accepted; {_ONLY}."
 _STALE: Final = "not there any more: remove it, or review what took its place"
 
 
 def _verdict(report: "Report") -> str:
     accepted = any(target.status == "accepted" for target in report.targets)
+    if report.exit_code == 0 and all(target.kind == _HOST for target in report.targets):
+        return _LISTED if accepted else _NOT_LISTED
     return _ACCEPTED if report.exit_code == 0 and accepted else _VERDICTS[report.exit_code]
 
 
@@ -270,4 +276,5 @@ def _seen(target: "TargetReport") -> str:
         return "nothing on it was seen"
     from exposure_policy.audit.rules import counted
 
-    return "seen: " + counted(target.seen)
+    only = "; looked for the sidecar alone" if target.kind == _HOST else ""
+    return "seen: " + counted(target.seen) + only
