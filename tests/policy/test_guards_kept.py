@@ -91,6 +91,13 @@ async def data_of_an_error(_: Context[Any, Any], text: str) -> None:
     raise MCPError(-32001, "no", DATA if text == KEPT else [text])
 
 
+async def error_that_holds_itself(_: Context[Any, Any], text: str) -> None:
+    failure = MCPError(-32001, "no", [text])
+    failure.held = {"found": text}  # type: ignore[attr-defined]
+    failure.held["self"] = failure.held  # type: ignore[attr-defined]
+    raise failure
+
+
 async def all_that_it_sends(server: MCPServer[Any]) -> str:
     told: list[str] = []
 
@@ -117,7 +124,7 @@ async def all_that_it_sends(server: MCPServer[Any]) -> str:
     return "".join(told)
 
 
-SENDS = [log, log_of_the_request, progress, elicitation, sampling, error, data_of_an_error]
+SENDS = [log, log_of_the_request, progress, elicitation, sampling, error, data_of_an_error, error_that_holds_itself]
 
 
 @pytest.mark.parametrize("kind", ["kept", "refusal"])

@@ -4,6 +4,7 @@ An object of an SDK is guarded by giving it a class of its own, made from the on
 object up, by whatever name it holds it, meets the guard; nothing is patched that others use too.
 """
 
+import json
 import logging
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -161,19 +162,31 @@ class Guard:
         """
         if isinstance(failure, StopAsyncIteration):
             return True
-        parts = [str(failure), *failure.args, *vars(failure).values()]
-        plain = [part.model_dump(mode="json") if hasattr(part, "model_dump") else part for part in parts]
+        if serving.refused:
+            return False
         try:
-            self.answer("an error", plain)
+            self.answer("an error", [str(failure), *map(_plain, (*failure.args, *vars(failure).values()))])
         except ExposureRefused:
             return False
-        return not serving.refused
+        return True
 
     def tell(self, serving: Serving) -> None:
         """Tell the log what of memory was asked for in vain: a handler may have kept the refusal to itself."""
         if serving.refused:
             what = ", ".join(dict.fromkeys(serving.refused))
             LOG.error("while %s was served, memory was asked for %s and refused", serving.request, what)
+
+
+def _plain(part: object) -> object:
+    """What an error carries as plain data; as Python shows it where that is none, or holds itself."""
+    try:
+        return json.loads(json.dumps(part, default=_dumped, skipkeys=True))
+    except (ValueError, TypeError, RecursionError):
+        return str(part)
+
+
+def _dumped(part: Any) -> object:
+    return part.model_dump(by_alias=True) if hasattr(part, "model_dump") else str(part)
 
 
 def guard_of(held: object) -> Guard | None:
