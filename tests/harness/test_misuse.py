@@ -1,7 +1,13 @@
 """What a newcomer gets wrong is told in one sentence, in the words of the library and with the remedy."""
 
 import asyncio
+import errno
+import io
+import os
 import re
+import subprocess
+import tempfile
+import threading
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -10,7 +16,7 @@ from typing import Any
 import pytest
 from tests.support.sidecar import environment
 
-from memory_sidecar.harness import MemorySidecar, RequestRefusedError, sync
+from memory_sidecar.harness import MemorySidecar, RequestRefusedError, StartError, sync
 from memory_sidecar.testing import FakeMemory
 
 ENTERED = r"async with MemorySidecar\.launch\(\.\.\.\) as memory, memory\.run\(\.\.\.\) as run"
@@ -85,3 +91,57 @@ def test_no_refusal_of_an_identity_speaks_of_the_wire_or_of_a_command_line(many:
                 asked()
             assert "many_identities=True" in str(refused.value)
             assert not re.search(r"--|request|_meta|sidecar", str(refused.value))
+
+
+@pytest.mark.parametrize("restarts", [-1, 1.5, "x", None, True])
+def test_restarts_that_are_no_number_of_them_are_told_at_the_start(options: dict[str, Any], restarts: Any) -> None:
+    launch = sync.MemorySidecar.launch(**options, restarts=restarts)
+    with (
+        pytest.raises(TypeError, match="restarts is how often a sidecar that dies is launched again, 0 or more"),
+        launch,
+    ):
+        pytest.fail("it was entered")
+
+
+@pytest.mark.parametrize("thread", ["memory-sidecar log", "memory-sidecar "])
+def test_a_program_that_may_start_no_thread_is_told_so_and_nothing_is_left(
+    options: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, thread: str
+) -> None:
+    """The limit of a user's processes is met in between: the sidecar was started, what attends to it cannot be."""
+    begin = threading.Thread.start
+
+    def start(this: threading.Thread) -> None:
+        if this.name.startswith(thread):
+            raise RuntimeError("can't start new thread")
+        begin(this)
+
+    tickets = tmp_path / "tickets"
+    tickets.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tickets))
+    descriptors = len(os.listdir("/proc/self/fd"))
+    with monkeypatch.context() as limited:
+        limited.setattr(threading.Thread, "start", start)
+        with (
+            pytest.raises(StartError, match=r"can't start new thread; raise this user's limit of processes"),
+            sync.MemorySidecar.launch(**options, stderr=io.StringIO()),
+        ):
+            pytest.fail("it was entered")
+    assert list(tickets.iterdir()) == []
+    assert len(os.listdir("/proc/self/fd")) <= descriptors
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
+
+
+@pytest.mark.parametrize(
+    ("number", "remedy"),
+    [(errno.EMFILE, "ulimit -n"), (errno.EAGAIN, "ulimit -u"), (errno.ENOMEM, "ulimit -v"), (errno.ENOENT, "check")],
+)
+def test_a_limit_that_a_launch_meets_is_named(
+    options: dict[str, Any], monkeypatch: pytest.MonkeyPatch, number: int, remedy: str
+) -> None:
+    def fail(*_words: Any, **_named: Any) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(subprocess, "Popen", fail)
+    with pytest.raises(StartError, match=remedy), sync.MemorySidecar.launch(**options):
+        pytest.fail("it was entered")

@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
-from .errors import StartError
+from . import bounds
+from .errors import StartError, remedy_of
 from .ticket import launch_environment, new_ticket
 
 __all__ = ["Child"]
@@ -55,7 +56,8 @@ class Child:
         except BaseException as error:
             self.forget()
             if isinstance(error, OSError):
-                raise StartError(f"cannot run {words[0]}: {error.strerror}; check the command") from error
+                remedy = remedy_of(error, "check the command")
+                raise StartError(f"cannot run {words[0]}: {error.strerror}; {remedy}") from error
             if isinstance(error, ValueError):
                 raise StartError(f"cannot run {words[0]}: {error}; check the options given") from error
             raise
@@ -85,6 +87,12 @@ class Child:
     def kill(self) -> None:
         """End it. What it acknowledged is on disk."""
         self._process.kill()
+
+    def abandon(self) -> None:
+        """End it at once, and leave nothing of it: nobody could attend to it."""
+        self.kill()
+        self.status(bounds.KILL_SECONDS)
+        self.forget()
 
     def close(self, descriptor: int) -> None:
         """Close one of the descriptors, once."""

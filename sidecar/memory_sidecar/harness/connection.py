@@ -16,7 +16,7 @@ from typing import Any
 
 from . import bounds
 from .child import Child
-from .errors import SidecarError
+from .errors import MORE_PROCESSES, SidecarError, StartError
 from .frames import frame, identification
 from .log import copying
 from .pump import Pump
@@ -43,9 +43,13 @@ class Connection:
         self._child = Child(words, env, stderr, log=log is not None)
         self._numbers = itertools.count(1)
         self._requests = Requests(self._child)
-        copied = None if log is None or self._child.log is None else copying(self._child.log, log)
-        self._pump = Pump(self._child, self._requests, copied)
-        self._pump.start()
+        try:
+            copied = None if log is None or self._child.log is None else copying(self._child.log, log)
+            self._pump = Pump(self._child, self._requests, copied)
+            self._pump.start()
+        except RuntimeError as error:
+            self._child.abandon()
+            raise StartError(f"cannot attend to the memory sidecar: {error}; {MORE_PROCESSES}") from error
         self._meta = identification(self._child.token)
         _started.add(self)
 

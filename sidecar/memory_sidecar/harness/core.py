@@ -61,6 +61,8 @@ class Launched(Bound):
         options: LaunchOptions,
     ) -> Steps[Self]:
         """What entering the block of a launch takes."""
+        if type(restarts) is not int or restarts < 0:
+            raise TypeError(f"restarts is how often a sidecar that dies is launched again, 0 or more, not {restarts!r}")
 
         def started() -> Steps[Connection]:
             return start(command, env, stderr, options)

@@ -1,5 +1,6 @@
 """What a harness may have to catch. All of it is `SidecarError`."""
 
+import errno
 import signal
 from typing import Final
 
@@ -7,6 +8,7 @@ from ..version import __version__
 from . import bounds
 
 __all__ = [
+    "MORE_PROCESSES",
     "OutcomeUnknownError",
     "RequestRefusedError",
     "SidecarDiedError",
@@ -16,6 +18,7 @@ __all__ = [
     "died",
     "ending",
     "launch_left",
+    "remedy_of",
     "start_failed",
     "start_refused",
 ]
@@ -67,6 +70,20 @@ def about_identity(error: RequestRefusedError) -> RequestRefusedError:
         if str(error).startswith(begin):
             return RequestRefusedError(error.code, words)
     return error
+
+
+MORE_PROCESSES: Final = "raise this user's limit of processes (ulimit -u; pids.max of the control group)"
+_REMEDIES: Final = {
+    errno.EAGAIN: MORE_PROCESSES,
+    errno.ENOMEM: "raise this process's limit of memory (ulimit -v; memory.max of the control group)",
+    errno.EMFILE: "raise this process's limit of open files (ulimit -n)",
+    errno.ENFILE: "raise this system's limit of open files (fs.file-max)",
+}
+
+
+def remedy_of(error: OSError, otherwise: str) -> str:
+    """What to do where a limit keeps a sidecar from being launched; `otherwise` where it is none."""
+    return _REMEDIES.get(error.errno or 0, otherwise)
 
 
 def start_refused(code: int, message: str) -> StartError:

@@ -3,6 +3,7 @@
 import io
 import json
 import logging
+import os
 import subprocess
 import threading
 from collections.abc import Callable
@@ -68,7 +69,11 @@ def copying(descriptor: int, take: Callable[[bytes], None]) -> threading.Thread:
         take(b"")
 
     thread = threading.Thread(target=copy, name="memory-sidecar log", daemon=True)
-    thread.start()
+    try:
+        thread.start()
+    except RuntimeError:
+        os.close(descriptor)
+        raise
     return thread
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Final
 
-from .errors import StartError
+from .errors import StartError, remedy_of
 
 __all__ = ["EXTENSION", "launch_environment", "new_ticket", "ticket"]
 
@@ -77,7 +77,5 @@ def launch_environment(path: str, env: Mapping[str, str] | None) -> dict[str, st
 
 def _unwritable(error: OSError) -> StartError:
     where = f" in {tempfile.tempdir}" if tempfile.tempdir else ""
-    return StartError(
-        f"cannot write the launch ticket{where}: {error.strerror}; let TMPDIR name a directory "
-        "that this user may write to"
-    )
+    remedy = remedy_of(error, "let TMPDIR name a directory that this user may write to")
+    return StartError(f"cannot write the launch ticket{where}: {error.strerror}; {remedy}")
