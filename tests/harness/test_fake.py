@@ -4,6 +4,8 @@ import json
 import logging
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -58,6 +60,9 @@ class _Real:
 
 
 class _Fake(FakeMemory):
+    def __init__(self, **told: Any) -> None:
+        super().__init__(guard=True, **told)
+
     def plant(self, key: str, document: bytes) -> None:
         self.documents[key] = document
 
@@ -249,3 +254,92 @@ def test_a_fake_may_be_read_only_and_without_an_index() -> None:
         assert [tool["name"] for tool in run.tools] == ["memory_list", "memory_read"]
         assert "plan" not in run.instructions
         check(run.call("memory_list"), {"memories": [{"key": "plan", "description": ""}]})
+
+
+def test_a_fakes_constructor_is_named_where_a_launch_contradicts_it(tmp_path: Path) -> None:
+    config = tmp_path / "memory.yaml"
+    config.write_text("harness: {memory: {enabled: true, backend: mine}}")
+    foreign: Any = {"command": [sys.executable, "mine.py"], "config": config}
+    for fake, options, says in (
+        (FakeMemory(many_identities=True), {"identity": "a"}, "FakeMemory was made with many_identities=True"),
+        (FakeMemory(), foreign, "'mine' is not a backend; .* guard=True or guard=False to FakeMemory"),
+    ):
+        with pytest.raises(StartError, match=says), fake.launch_sync(**options):
+            pytest.fail("it started")
+    with FakeMemory(guard=False).launch_sync(**foreign) as memory, memory.run() as run:
+        check(run.call("memory_list"), {"memories": []})
+
+
+CONFIGS = {
+    "enabled": "harness: {memory: {enabled: true}}",
+    "read_only": "harness: {memory: {enabled: true, read_only: true}}",
+    "no_index": "harness: {memory: {enabled: true, no_index: true}}",
+    "guarded": "harness: {memory: {enabled: true, options: {require_read_before_update: true}}}",
+    "disabled": "harness: {memory: {enabled: false}}",
+    "named": "identity: named\nharness: {memory: {enabled: true}}",
+    "misspelt": "harness: {memory: {enabled: true, read_onyl: true}}",
+    "option": "harness: {memory: {enabled: true, options: {requir: true}}}",
+    "backend": "harness: {memory: {enabled: true, backend: mine}}",
+    "bucket": "harness: {memory: {enabled: true, backend: jetstream}}",
+    "broken": "harness: [",
+}
+"""Configurations by name; one that is not here is a file that is not there."""
+
+LAUNCHES: list[dict[str, Any]] = [
+    {"identity": "p"},
+    {"identity": "../x"},
+    {"identity": ""},
+    {"identity": "a", "many_identities": True},
+    {"many_identities": True},
+    {"identity": "p", "many_identities": False},
+    {"config": "nofile", "identity": "p"},
+    {"config": "", "identity": "p"},
+    {"config": "named"},
+    {"config": "named", "identity": "p"},
+    {"config": "named", "many_identities": True},
+    {"config": "read_only", "many_identities": True},
+    *({"config": name, "identity": "p"} for name in CONFIGS if name != "named"),
+    {"identity": "p", "lockdown": "no"},
+    {"identity": "p", "log_level": "loud"},
+    {"identity": "p", "log_format": "xml"},
+    {"identity": "p", "keep_runs": "long"},
+]
+
+
+def observed(launch: Any, options: dict[str, Any]) -> list[Any]:
+    """What a user notices of two launches: whose notes are found, the tools, the index, the guard, or the refusal."""
+    seen: list[Any] = []
+    for _ in range(2):
+        try:
+            with launch(**options) as memory:
+                for whose in ("u", None):
+                    try:
+                        with memory.run(identity=whose) as run:
+                            calls = [run.call("memory_write", {**NOTE, "overwrite": True}), run.call("memory_list")]
+                            seen.append((run.identity, run.tools, run.instructions, [call.text for call in calls]))
+                    except RequestRefusedError as refused:
+                        seen.append(str(refused))
+        except StartError as refused:
+            return [str(refused)]
+    return seen
+
+
+@pytest.mark.parametrize("options", LAUNCHES, ids=lambda options: "-".join(map(str, options.values())))
+def test_a_launch_of_the_fake_takes_and_refuses_what_the_real_one_does(options: dict[str, Any], tmp_path: Path) -> None:
+    if name := options.get("config"):
+        options = {**options, "config": tmp_path / f"{name}.yaml"}
+        if name in CONFIGS:
+            options["config"].write_text(CONFIGS[name])
+    real = {"lockdown": "off", "store_dir": tmp_path / "state", "env": environment(), "stderr": subprocess.DEVNULL}
+    assert observed(FakeMemory().launch_sync, options) == observed(sync.MemorySidecar.launch, {**real, **options})
+
+
+def test_each_identity_of_a_launch_keeps_its_own_notes() -> None:
+    fake = FakeMemory()
+    for identity in ("p", "q"):
+        with fake.launch_sync(identity=identity) as memory, memory.run() as run:
+            check(run.call("memory_list"), {"memories": []})
+            check(run.call("memory_write", {**NOTE, "content": identity}), {"written": True})
+    with fake.launch_sync(identity="p") as memory, memory.run() as run:
+        check(run.call("memory_read", {"key": "plan"}), {"found": True, "content": "p"})
+    assert (list(fake.documents), list(fake.documents_of("q"))) == ([], ["plan"])

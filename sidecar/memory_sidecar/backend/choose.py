@@ -15,6 +15,7 @@ __all__ = [
     "backend_of",
     "bring",
     "check",
+    "decoded",
     "describe",
     "is_brought",
     "must_be_named",
@@ -116,7 +117,7 @@ def open_backend(
         BackendError: it cannot be used; the text is the remedy.
     """
     only = config.memory.read_only if read_only is None else read_only
-    row, options = _decoded(config)
+    row, options = decoded(config)
     return row.open(options, Place(identity or None, base, config.nats_context, only, make, locked, anyway))
 
 
@@ -126,7 +127,7 @@ def open_many(config: Config, base: str | None, *, locked: bool) -> Running:
     Raises:
         BackendError: it cannot be used, serves one identity only, or its options name one place for all.
     """
-    row, options = _decoded(config)
+    row, options = decoded(config)
     if row.open_many is None:
         raise BackendError(
             f"the store {row.name!r} is opened for one identity",
@@ -141,7 +142,7 @@ def warnings(config: Config, identity: str | None, identities: Callable[[], Sequ
     Raises:
         BackendError: the configuration does not name a usable place.
     """
-    row, options = _decoded(config)
+    row, options = decoded(config)
     return row.warnings(options, Place(identity, context=config.nats_context), identities)
 
 
@@ -151,7 +152,7 @@ def describe(config: Config, identity: str | None, base: str | None) -> "Descrip
     Raises:
         BackendError: the configuration does not name a usable place.
     """
-    row, options = _decoded(config)
+    row, options = decoded(config)
     return row.describe(options, Place(identity, base, config.nats_context, config.memory.read_only))
 
 
@@ -161,7 +162,7 @@ def check(config: Config, identity: str | None, base: str | None) -> "Looked":
     Raises:
         BackendError: it cannot be reached; the text is the remedy.
     """
-    row, options = _decoded(config)
+    row, options = decoded(config)
     return row.check(options, Place(identity, base, config.nats_context, config.memory.read_only))
 
 
@@ -171,11 +172,16 @@ def must_be_named(config: Config) -> str:
     Raises:
         BackendError: the configuration names no backend that exists, or the options do not fit it.
     """
-    row, options = _decoded(config)
+    row, options = decoded(config)
     return row.must_be_named(options)
 
 
-def _decoded(config: Config) -> tuple[Row, Any]:
+def decoded(config: Config) -> tuple[Row, Any]:
+    """The row of the configured backend, and its options.
+
+    Raises:
+        BackendError: the configuration names no backend that exists, or the options do not fit it.
+    """
     row = row_of(config)
     try:
         return row, decode_options(row.options, config.memory.options, "harness.memory.options")

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from ..wire.service import Service
 
-__all__ = ["configure", "quick", "run", "serve_harness"]
+__all__ = ["configure", "log_refusal", "quick", "run", "serve_harness"]
 
 _OPTIONS: Final = {
     **PLACES,
@@ -169,16 +169,25 @@ def _started(options: Mapping[str, str | None]) -> Service | StartError:
 
 def _configure_log(options: Mapping[str, str | None]) -> StartError | None:
     """Set up the log as asked. What cannot be set up is said, to the harness as well."""
-    level_word, format_word = options.get("log_level"), options.get("log_format")
-    level_word = "warning" if level_word is None else level_word
-    format_word = "text" if format_word is None else format_word
+    level_word, format_word = _log_words(options)
     level = next((known for known in log.LEVELS if known == level_word), None)
     log.configure(level or "warning", format_word)
-    if level is None:
+    return log_refusal(options)
+
+
+def log_refusal(options: Mapping[str, str | None]) -> StartError | None:
+    """What is wrong with the options of the log; None if nothing is."""
+    level_word, format_word = _log_words(options)
+    if level_word not in log.LEVELS:
         return StartError(f"--log-level {level_word!r} is not a level", f"use {', '.join(log.LEVELS)}")
     if format_word not in log.FORMATS:
         return StartError(f"--log-format {format_word!r} is not a format", f"use {' or '.join(log.FORMATS)}")
     return None
+
+
+def _log_words(options: Mapping[str, str | None]) -> tuple[str, str]:
+    level, form = options.get("log_level"), options.get("log_format")
+    return "warning" if level is None else level, "text" if form is None else form
 
 
 def _tell_start(service: Service) -> None:

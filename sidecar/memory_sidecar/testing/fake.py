@@ -24,8 +24,10 @@ import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack, cast
 
+from ..backend.opened import Opened
 from ..harness import LaunchOptions, MemorySidecar, RequestRefusedError, SidecarDiedError, StartError, sync
 from ..harness.command import StrPath, command_line
 from ..harness.core import Launched
@@ -36,15 +38,18 @@ from ..harness.requests import Request
 from ..harness.sidecar import AsyncBlock
 from ..harness.steps import Steps
 from ..harness.supervision import Supervision
-from ..run.directory import identity_directory
+from ..many import apart
+from ..remedy import RemedyError
 from ..run.session import Setting
 from ..store.authority import Store
+from ..store.nowhere import Nowhere
 from ..tools.catalog import Catalog
 from ..wire.closing import close
 from ..wire.codec import encode
 from ..wire.dispatch import receive
 from ..wire.service import Service
 from ..wire.session import Session
+from .fake_launch import IDENTITY, Planned, Told, planned
 from .memory_store import MemoryBackend, Shelf
 
 if TYPE_CHECKING:
@@ -57,8 +62,6 @@ __all__ = ["FakeMemory"]
 
 F = TypeVar("F", bound=Launched)
 
-_IDENTITY: Final = "test"
-
 _pids: Final = itertools.count(1 << 22)
 """No system gives these to a process (Linux ends below), so a signal that a test sends there reaches nobody."""
 
@@ -67,22 +70,20 @@ class FakeMemory:
     """One memory: its notes and its runs, which every launch of it finds again. It is gone with the object.
 
     Args:
-        guard: whether an overwrite needs a read first, as on JetStream and with `require_read_before_update`.
-        read_only: whether only `memory_list` and `memory_read` exist.
-        index: whether the system text lists what is stored.
-        many_identities: whether each run names its identity, and has that one's memory alone.
+        guard: whether an overwrite needs a read first, whatever a launch's configuration says. None: as that says;
+            without one it needs none, as notes in files.
+        read_only: whether only `memory_list` and `memory_read` exist, even if the configuration doesn't say so.
+        index: whether the system text lists what is stored; the configuration's `no_index` counts too.
+        many_identities: whether each run names its identity, in a launch that doesn't say it itself.
     """
 
     def __init__(
-        self, *, guard: bool = True, read_only: bool = False, index: bool = True, many_identities: bool = False
+        self, *, guard: bool | None = None, read_only: bool = False, index: bool = True, many_identities: bool = False
     ) -> None:
         self.start_error: str | None = None
         """A text: nothing can be launched, and `launch` raises StartError with it. Nor is what died launched again."""
-        self._memories: dict[str, tuple[Shelf, Setting]] = {}
-        self._guard = guard
-        self._catalog = Catalog(enabled=True, read_only=read_only, guarded=guard)
-        self._index = index
-        self._many = many_identities
+        self._memories: dict[str, tuple[Shelf, str]] = {}
+        self._told = Told(guard, read_only, index, many_identities)
         self._broken = False
         self._lock = threading.Lock()
         self._connections: weakref.WeakSet[_InProcess] = weakref.WeakSet()
@@ -91,11 +92,14 @@ class FakeMemory:
 
     @property
     def documents(self) -> dict[str, bytes]:
-        """What is stored, by key, each with its YAML header. Change it as somebody else would behind a run's back."""
-        return self.documents_of(_IDENTITY)
+        """What a launch that names no identity has stored, by key, each with its YAML header.
+
+        Change it as somebody else would behind a run's back.
+        """
+        return self.documents_of(IDENTITY)
 
     def documents_of(self, identity: str) -> dict[str, bytes]:
-        """The same of one of many identities."""
+        """The same of an identity that a launch, its configuration or a run names."""
         return self._memory(identity)[0].documents
 
     def launch(
@@ -109,8 +113,9 @@ class FakeMemory:
     ) -> AbstractAsyncContextManager[MemorySidecar]:
         """What `MemorySidecar.launch` gives, for a program on asyncio or trio.
 
-        It takes the same arguments, so that a program may be handed it in place of that one. `restarts` means what it
-        means there. The others are checked, and change nothing: this memory is what the constructor was told.
+        It takes the same arguments, so that a program may be handed it in place of that one, and refuses what that
+        refuses of them. `identity`, `many_identities`, `restarts` and what `config` says mean what they mean there.
+        The others are checked, and change nothing. Without an identity it is that of `documents`.
         """
         return AsyncBlock(
             lambda: self._launched(MemorySidecar, command, stderr, restarts, options),
@@ -155,50 +160,48 @@ class FakeMemory:
     ) -> Steps[F]:
         destination(stderr, options)
         command_line(command, options)
-        return face((yield from self._started()), Supervision(self._started, restarts) if restarts else None)
+        started = partial(self._started, command, options)
+        return face((yield from started()), Supervision(started, restarts) if restarts else None)
 
-    def _started(self) -> "Steps[Connection]":
+    def _started(self, command: Sequence[StrPath] | None, options: LaunchOptions) -> "Steps[Connection]":
         yield from ()  # the real one waits here
         if self.start_error is not None:
             raise StartError(self.start_error)
-        connection = _InProcess(self._service())
+        try:
+            connection = _InProcess(self._service(planned(self._told, command, options, self._journals)))
+        except RemedyError as error:
+            raise StartError(str(error)) from error
         self._connections.add(connection)
         return cast("Connection", connection)
 
-    def _service(self) -> Service:
-        return Service(
-            self._catalog,
-            self._setting(None).store.info(),
-            "",
-            self._setting,
-            self._journal,
-            "" if self._many else f"run-{os.urandom(8).hex()}",
-            False,
-            lambda: None,
-        )
+    def _service(self, launch: Planned) -> Service:
+        plan = launch.plan
+        many = plan.identity is None
+        own = (plan.journal_dir, plan.identity or "")
+        journal = apart(plan.journal_dir) if many else lambda _: own
 
-    def _journal(self, identity: str | None) -> tuple[str, str]:
-        named = identity or _IDENTITY
-        return identity_directory(self._journals, named), named
+        def setting(named: str | None) -> Setting:
+            directory, identity = journal(named)
+            opened = self._opened(identity, launch.catalog)
+            return Setting(opened.store, opened.fingerprint, launch.catalog, launch.with_index, identity, directory)
 
-    def _setting(self, identity: str | None) -> Setting:
-        return self._memory(identity or _IDENTITY)[1]
+        info = self._opened(plan.identity or "", launch.catalog).store.info()
+        run = "" if many else f"run-{os.urandom(8).hex()}"
+        return Service(launch.catalog, info, "", setting, journal, run, False, lambda: None)
 
-    def _memory(self, identity: str) -> tuple[Shelf, Setting]:
+    def _opened(self, identity: str, catalog: Catalog) -> Opened:
+        if not catalog.enabled:
+            return Opened(Store(Nowhere("Memory is not enabled.")), "none")
+        shelf, fingerprint = self._memory(identity)
+        return Opened(Store(MemoryBackend(shelf), guard=catalog.guarded), fingerprint)
+
+    def _memory(self, identity: str) -> tuple[Shelf, str]:
         """What an identity has here, made when it is first asked for."""
         with self._lock:
             if identity not in self._memories:
                 shelf = Shelf()
                 shelf.broken = self._broken
-                setting = Setting(
-                    store=Store(MemoryBackend(shelf), guard=self._guard),
-                    fingerprint=f"fake:{os.urandom(8).hex()}",
-                    catalog=self._catalog,
-                    with_index=self._index,
-                    identity=identity,
-                    journal_dir=self._journal(identity)[0],
-                )
-                self._memories[identity] = shelf, setting
+                self._memories[identity] = shelf, f"fake:{os.urandom(8).hex()}"
             return self._memories[identity]
 
     def _break(self, broken: bool) -> None:

@@ -43,7 +43,7 @@ harness:
 @pytest.fixture
 def fake_memory() -> FakeMemory:
     """A memory without a process; overwrites need a read, as on JetStream."""
-    return FakeMemory()
+    return FakeMemory(guard=True)
 
 
 @pytest.fixture
