@@ -134,8 +134,8 @@ PAGE = Path(__file__).parents[2] / "docs" / "own-store.md"
 MANY = """
 import os, sys
 sys.path.insert(0, {examples!r})
-from memory_sidecar.own_store import OpenedStore, OpenedStores, OwnStore, Place, main
-from sqlite_store import SqliteBackend, SqliteOptions, describe_sqlite, open_sqlite
+from memory_sidecar.own_store import Fact, OpenedStore, OpenedStores, OwnStore, Place, main
+from sqlite_store import SqliteOptions, describe_sqlite, open_sqlite
 
 {page}
 
@@ -148,8 +148,8 @@ def many(tmp_path: Path) -> Path:
     """The program of the page's section on many identities."""
     section = PAGE.read_text().partition("## Many identities\n")[2].partition("\n## ")[0]
     *page, own = [line[4:] for line in section.splitlines() if line.startswith("    ") or not line]
-    own = next(line for line in reversed([*page, own]) if line.startswith("OwnStore("))
-    page = [line for line in page if line != own]
+    own = next(line for line in [*page, own] if line.startswith("OwnStore("))
+    page = page[: page.index(own)]  # below it is what to type
     program = tmp_path / "many.py"
     program.write_text(MANY.format(examples=str(EXAMPLE.parent), page="\n".join(page), own=own))
     return program
@@ -175,6 +175,32 @@ def test_each_identity_has_a_store_of_its_own(tmp_path: Path, many: Path) -> Non
             refused = two.call("memory_write", {**NOTE, "content": "again", "overwrite": True}).structured or {}
             assert (written["written"], refused["code"]) == (True, "not_read")
     assert sorted(path.name for path in (tmp_path / "notes").glob("*.db")) == ["a.db", "b.db"]
+
+
+def test_commands_find_the_store_of_an_identity(tmp_path: Path, many: Path) -> None:
+    """What is served to many identities is what an operator's commands mean, and a launch for one of them."""
+    with launch_many(tmp_path, many) as memory, memory.run("main", identity="u1") as run:
+        run.call("memory_write", {**NOTE, "description": "of u1"})
+    config = tmp_path / "memory.yaml"
+
+    def program(*words: str) -> "subprocess.CompletedProcess[str]":
+        command = [sys.executable, "-P", str(many), *words, "--config", str(config), "--store-dir", str(tmp_path)]
+        return subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+
+    assert "of u1" in program("list", "--identity", "u1").stdout
+    looked = program("info", "--check", "--identity", "u1").stdout
+    assert (f"{tmp_path}/notes/u1.db\n" in looked, "notes                    1\n" in looked) == (True, True)
+    for wrong, says in (("u2", "there is no database"), ("../notes/u1", "cannot name notes in the store 'sqlite'")):
+        refused = program("list", "--identity", wrong)
+        assert (refused.returncode, says in refused.stderr) == (78, True), refused.stderr
+    assert program("list").returncode != 0  # whose memory is meant has to be said
+    command = [sys.executable, "-P", str(many)]
+    with (
+        sync.MemorySidecar.launch(command=command, config=config, store_dir=tmp_path, identity="u1") as memory,
+        memory.run("main", resume="require") as run,
+    ):
+        assert run.call("memory_write", {**NOTE, "overwrite": True}).structured == {"written": True, "key": "k"}
+    assert sorted(path.name for path in (tmp_path / "notes").glob("*.db")) == ["u1.db"]
 
 
 def test_identities_that_would_share_a_store_are_refused(tmp_path: Path, many: Path) -> None:

@@ -11,6 +11,7 @@ from ..named_tuple import NamedTuple
 from ..store.authority import Store
 from ..store.contract import Backend, Info
 from ..store.nowhere import Nowhere
+from ..store.rules import is_key
 from ..system.digest import digest
 from .opened import BackendError, Opened, Running, nothing
 from .row import Place, Row
@@ -96,6 +97,7 @@ def row(own: OwnStore) -> Row:
     def describe(options: Any, place: Place) -> "Description":
         from .description import Description
 
+        _check_identity(own, place)
         return Description(own.describe(options, place), named=place.identity is not None or not own.by_identity)
 
     def check(options: Any, place: Place) -> "Looked":
@@ -130,9 +132,23 @@ def _opened(own: OwnStore, options: Any, place: Place) -> OpenedStore:
     Raises:
         BackendError: it says so, it fails, or it tells more of itself than may be told.
     """
+    _check_identity(own, place)
     opened = _asked(own, lambda: own.open(options, place))
     _check_told(own, opened)
     return opened
+
+
+def _check_identity(own: OwnStore, place: Place) -> None:
+    """A store may make a file's name of an identity, so none but a legal key gets there: from no command either.
+
+    Raises:
+        BackendError: it is none, and the store has notes by identity.
+    """
+    if own.by_identity and place.identity is not None and not is_key(place.identity):
+        raise BackendError(
+            f"the identity {place.identity!r} cannot name notes in the store {own.name!r}",
+            "set identity to letters, digits and . _ = -",
+        )
 
 
 def _opened_many(own: OwnStore, options: Any, place: Place) -> Running:
