@@ -5,6 +5,7 @@ import errno
 import io
 import os
 import re
+import signal
 import subprocess
 import tempfile
 import threading
@@ -109,6 +110,12 @@ def test_a_program_that_may_start_no_thread_is_told_so_and_nothing_is_left(
 ) -> None:
     """The limit of a user's processes is met in between: the sidecar was started, what attends to it cannot be."""
     begin = threading.Thread.start
+    launched: list[subprocess.Popen[bytes]] = []
+
+    class Recorded(subprocess.Popen[bytes]):
+        def __init__(self, *words: Any, **named: Any) -> None:
+            super().__init__(*words, **named)
+            launched.append(self)
 
     def start(this: threading.Thread) -> None:
         if this.name.startswith(thread):
@@ -121,6 +128,7 @@ def test_a_program_that_may_start_no_thread_is_told_so_and_nothing_is_left(
     descriptors = len(os.listdir("/proc/self/fd"))
     with monkeypatch.context() as limited:
         limited.setattr(threading.Thread, "start", start)
+        limited.setattr(subprocess, "Popen", Recorded)
         with (
             pytest.raises(StartError, match=r"can't start new thread; raise this user's limit of processes"),
             sync.MemorySidecar.launch(**options, stderr=io.StringIO()),
@@ -128,8 +136,7 @@ def test_a_program_that_may_start_no_thread_is_told_so_and_nothing_is_left(
             pytest.fail("it was entered")
     assert list(tickets.iterdir()) == []
     assert len(os.listdir("/proc/self/fd")) <= descriptors
-    with pytest.raises(ChildProcessError):
-        os.waitpid(-1, os.WNOHANG)
+    assert [process.returncode for process in launched] == [-signal.SIGKILL]
 
 
 @pytest.mark.parametrize(
