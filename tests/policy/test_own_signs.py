@@ -177,7 +177,19 @@ def test_an_answer_is_found_behind_any_amount_of_others() -> None:
     assert list(answer_signs(FILLER * 20_000 + "<memory-index>" + FILLER * 20_000))
 
 
-@pytest.mark.parametrize("text", ['"found":' * 100_000, "memory-index" * 100_000, "{" * 500_000, '{"key":' * 100_000])
+@pytest.mark.parametrize(
+    "text",
+    [
+        '"found":' * 100_000,
+        "memory-index" * 100_000,
+        "{" * 500_000,
+        '{"key":' * 100_000,
+        '"found": ' * 30 + "\\" * 100_000,
+        ('"found": ' + "\\" * 299) * 300,
+        '"found"' + " " * 100_000 + "x",
+        ('"key"' + " " * 250) * 500,
+    ],
+)
 def test_hostile_text_costs_little(text: str) -> None:
     started = time.process_time()
     list(answer_signs(text))

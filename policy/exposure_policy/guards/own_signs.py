@@ -298,6 +298,11 @@ def text_signs(text: str) -> Iterator[Sign]:
         yield from answer_signs(data)
 
 
+# A run of backslashes is tried once, from its start, and never given back: a text that is made of them costs no more.
+_OPENS: Final = r"(?<!\\)\\{0,1023}+[\"']"
+_CLOSES: Final = r"\\{0,1023}+[\"']\s*+:"
+
+
 def _written() -> Iterator[tuple[str, re.Pattern[str], str]]:
     """How each shape is serialised: the text to look for, what stands from there on, and the tool.
 
@@ -307,18 +312,18 @@ def _written() -> Iterator[tuple[str, re.Pattern[str], str]]:
     yield "memory-index", re.compile(r"(?<=<)memory-index|(?<=</)memory-index|(?<=&lt;)memory-index"), "memory_list"
     # A refusal: its text is for the log, and a stranger gets a fixed one.
     yield "is private to its harness", re.compile(r"(?<=memory )is private to its harness and "), "memory_list"
-    yield _MARK, re.compile(rf"(?<=[\"']){_MARK}\w+\\*[\"']\s*:"), "memory_read"
+    yield _MARK, re.compile(rf"(?<=[\"']){_MARK}\w++{_CLOSES}"), "memory_read"
     for row in TOOLS.values():
         for names in row.answers:
             listed, _, inner = names[0].partition(".")
             plain = [name.partition(".")[2] if inner else name for name in names if not name.endswith("?")]
             if not inner and len(plain) < _LONG_SHAPE:
                 continue
-            quoted = [rf"\\*[\"']{re.escape(name)}\\*[\"']\s*:" for name in plain[:_LONG_SHAPE]]
+            quoted = [rf"{_OPENS}{re.escape(name)}{_CLOSES}" for name in plain[:_LONG_SHAPE]]
             if inner:
-                quoted[0] = rf"{re.escape(listed)}\\*[\"']\s*:\s*\[\s*\{{\s*{quoted[0]}"
+                quoted[0] = rf"{re.escape(listed)}{_CLOSES}\s*+\[\s*+\{{\s*+{quoted[0]}"
             else:
-                quoted[0] = quoted[0].removeprefix(r"\\*[\"']")
+                quoted[0] = quoted[0].removeprefix(_OPENS)
             pattern = r"(?<=[\"'])" + r"[\s\S]{1,300}?".join(quoted)
             yield listed if inner else plain[0], re.compile(pattern), row.name
 
