@@ -5,7 +5,7 @@ Both halves matter. A handler that does not leak without the guard would show no
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -552,6 +552,22 @@ async def test_routes_beside_a_server(kind: str) -> None:
 # --- the library itself ---------------------------------------------------------------------------------------
 
 
+def trying(ways: Mapping[str, Callable[[], Any]]) -> tuple[Callable[[], Awaitable[str]], list[str]]:
+    """A handler that tries every way, and the names of those that were refused to it so far."""
+    refused: list[str] = []
+
+    async def helper() -> str:
+        for name, way in ways.items():
+            try:
+                found = way()
+                await found if isinstance(found, Awaitable) else found
+            except ExposureRefused:
+                refused.append(name)
+        return "done"
+
+    return helper, refused
+
+
 async def test_a_real_run_answers_its_harness_and_no_stranger(tmp_path: Path) -> None:
     """Every face of a run, handed to a handler: nothing of it answers, and afterwards everything does."""
     async with MemorySidecar.launch(identity="me", store_dir=tmp_path / "store") as memory, memory.run("monday") as own:
@@ -566,16 +582,7 @@ async def test_a_real_run_answers_its_harness_and_no_stranger(tmp_path: Path) ->
             "runs": memory.runs,
             "another run": lambda: memory.run("tuesday").__aenter__(),
         }
-        refused = []
-
-        async def helper() -> str:
-            for name, way in tried.items():
-                try:
-                    found = way()
-                    await found if isinstance(found, Awaitable) else found
-                except ExposureRefused:
-                    refused.append(name)
-            return str(len(refused))
+        helper, refused = trying(tried)
 
         server = made()
         server.add_tool(helper)
@@ -596,16 +603,7 @@ async def test_a_session_with_a_sidecar_answers_its_harness_and_no_stranger(tmp_
             "list_tools": own.list_tools,
             "call_tool": lambda: own.call_tool("memory_list", {}),
         }
-        refused = []
-
-        async def helper() -> str:
-            for name, way in tried.items():
-                try:
-                    found = way()
-                    await found if isinstance(found, Awaitable) else found
-                except ExposureRefused:
-                    refused.append(name)
-            return "done"
+        helper, refused = trying(tried)
 
         server = guard_mcp(made())
         server.add_tool(helper)
