@@ -56,9 +56,9 @@ class BucketStandIn:
         return yaml.safe_load(header)["description"], content
 
     def list(self) -> dict[str, str]:
-        try:
-            names = self._run(self._kv.keys())
-        except nats.js.errors.NoKeysError:
-            return {}
-        found = {name: self.read(name) for name in sorted(name.removeprefix("agent.") for name in names)}
+        # Not the client's `keys()`: with a single key it finds none, where its message comes just before its count.
+        stream = f"KV_{self._bucket}"
+        info = self._run(self._js.stream_info(stream, subjects_filter=f"$KV.{self._bucket}.agent.>"))
+        names = [subject.rpartition(".")[2] for subject in info.state.subjects or {}]
+        found = {name: self.read(name) for name in sorted(names)}
         return {name: note[0] for name, note in found.items() if note is not None}
