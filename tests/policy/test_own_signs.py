@@ -1,7 +1,6 @@
 """What is memory's own, in any form that a handler gives it, and what is not."""
 
 import json
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -17,7 +16,8 @@ from tests.support.tally import Tally
 from exposure_policy import TOOLS, ExposureRefused, Surface
 from exposure_policy.audit.likeness import judge, offer_of
 from exposure_policy.guards import guard_mcp
-from exposure_policy.guards.own_signs import answer_signs, offer_signs
+from exposure_policy.guards.own_answers import answer_signs
+from exposure_policy.guards.own_signs import offer_signs
 from exposure_policy.guards.wrap import Guard
 from memory_sidecar.tools.catalog import Catalog
 
@@ -175,26 +175,6 @@ def test_an_answer_is_found_behind_any_amount_of_others() -> None:
     assert list(answer_signs({"content": [*many, ANSWERS["read"]]}))
     assert list(answer_signs({"content": [ANSWERS["read"], *many]}))
     assert list(answer_signs(FILLER * 20_000 + "<memory-index>" + FILLER * 20_000))
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        '"found":' * 100_000,
-        "memory-index" * 100_000,
-        "{" * 500_000,
-        '{"key":' * 100_000,
-        '"found": ' * 30 + "\\" * 100_000,
-        ('"found": ' + "\\" * 299) * 300,
-        '"found"' + " " * 100_000 + "x",
-        ('"key"' + " " * 250) * 500,
-    ],
-)
-def test_hostile_text_costs_little(text: str) -> None:
-    started = time.process_time()
-    list(answer_signs(text))
-    offer_signs({"name": "x", "description": text})
-    assert time.process_time() - started < 5
 
 
 def test_the_refusal_names_offer_surface_and_rule() -> None:

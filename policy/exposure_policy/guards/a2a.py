@@ -17,7 +17,7 @@ from typing import Any, Final, TypeVar
 
 from ..table import Surface
 from .asgi import guard_application
-from .own_signs import hinted
+from .own_answers import hinted
 from .wrap import Guard, guard_of, reclass
 
 __all__ = ["card_data", "card_parts", "check_card", "guard", "guard_modifier"]

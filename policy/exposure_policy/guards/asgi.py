@@ -14,7 +14,7 @@ from urllib.parse import unquote
 
 from ..decide import ExposureRefused
 from ..serving import Serving
-from .own_signs import text_signs
+from .own_answers import text_signs
 from .wrap import LOG, Guard, guard_of, reclass
 
 __all__ = ["guard_application"]

@@ -7,7 +7,9 @@ doesn't either; a word of hardware beside it does, and so does an ending that ma
 
 import re
 import unicodedata
+from bisect import bisect_left, bisect_right
 from html import unescape
+from itertools import filterfalse
 from typing import Final
 from urllib.parse import unquote
 
@@ -64,7 +66,7 @@ def fold(text: str) -> str:
         text = unescape(unquote(text))
     if not text.isascii():
         text = _IGNORABLE.sub("", unicodedata.normalize("NFKC", text)).translate(_CONFUSABLE)
-        text = "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
+        text = "".join(filterfalse(unicodedata.combining, unicodedata.normalize("NFKD", text)))
     return text
 
 
@@ -102,8 +104,9 @@ def _canonical_in(words: list[str]) -> str | None:
 
 def _whole(joined: str, words: list[str], ends: list[int], at: int, end: int) -> bool:
     """Whether the match is not the stem of another word (`listener`) nor next to a word of hardware."""
-    if end not in ends and _DERIVED.match(joined, end):
+    last = bisect_left(ends, end)  # the word in which the match ends
+    if ends[last] != end and _DERIVED.match(joined, end):
         return False
-    before = [w for w, stop in zip(words, ends, strict=True) if stop <= at]
-    after = [w for w, stop in zip(words, ends, strict=True) if stop - len(w) >= end]
-    return not (before[-1:] and before[-1] in HARDWARE) and not (after[:1] and after[0] in HARDWARE)
+    before = bisect_right(ends, at) - 1  # the last word that ends before the match
+    beside = [words[n] for n in (before, last + 1) if 0 <= n < len(words)]
+    return HARDWARE.isdisjoint(beside)

@@ -1,4 +1,4 @@
-"""Refuses what `own_signs` finds, unless somebody has reviewed the finding and accepted its id."""
+"""Refuses what `own_signs` and `own_answers` find, unless somebody has reviewed the finding and accepted its id."""
 
 import hashlib
 import json
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from ..decide import ExposureRefused, check
 from ..table import Surface
-from .own_signs import EXCERPT, Sign
+from .own_answers import EXCERPT, Sign
 
 __all__ = ["identity", "refuse"]
 

@@ -15,7 +15,8 @@ from ..decide import ExposureRefused
 from ..serving import Serving, follow_threads, served
 from ..table import Surface
 from .names import MAX_NAME
-from .own_signs import answer_signs, name_signs, offer_signs, overlong
+from .own_answers import answer_signs
+from .own_signs import name_signs, offer_signs, overlong
 from .refuse import refuse
 
 __all__ = ["LOG", "Guard", "guard_of", "held_privately", "reclass"]
