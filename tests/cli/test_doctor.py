@@ -166,14 +166,21 @@ def test_of_the_configuration(cli: Cli, place: Place, tmp_path: Path) -> None:
 def test_of_the_ticket(cli: Cli, place: Place, tmp_path: Path) -> None:
     ticket = tmp_path / "ticket"
     ticket.touch(mode=0o600)
+    ticket.write_text("x" * 43)
 
     def told() -> list[str]:
         done = cli("doctor", "--json", *place.options, env={"MEMORY_SIDECAR_TICKET": str(ticket)})
         return [one["code"] for one in json.loads(done.out)["checks"] if one["check"] == "launch"]
 
     assert told() == ["ticket"]
-    ticket.chmod(0o644)
-    assert told() == ["ticket-unusable"]
+    assert told() == ["ticket"]  # looking at it is no use of it
+    for mode in (0o644, 0o400, 0o700):
+        ticket.chmod(mode)
+        assert told() == ["ticket-unusable"]
+    ticket.chmod(0o600)
+    for text in ("", "no token"):
+        ticket.write_text(text)
+        assert told() == ["ticket-unusable"]
 
 
 def test_a_directory_that_all_programs_share_is_never_to_be_closed(tmp_path: Path) -> None:

@@ -32,6 +32,9 @@ WHO_MAY_START: Final = (
 _TOKEN: Final = re.compile(rb"[A-Za-z0-9_-]{43,128}\n?")
 """At least 32 bytes in URL-safe text."""
 
+_MODE: Final = 0o600
+"""The mode of a ticket's file: its user may read it, and empty it by claiming it; nobody else may do anything."""
+
 _LONGEST: Final = 256
 """Bytes to read: more than any token has."""
 
@@ -77,12 +80,17 @@ class Ticket:
             return False
         return True
 
+    def close(self) -> None:
+        """Let go of the file. A ticket that was claimed is not closed: the claim is the lock on it."""
+        files.close(self._descriptor)
+
 
 def open_ticket(path: str) -> Ticket:
     """The ticket at `path`, open and not claimed.
 
     Raises:
-        TicketError: it is missing or used, is not a private regular file of this user, or holds no token.
+        TicketError: it is missing or used, is no regular file of this user with mode 0600 and one name, or holds no
+            token.
     """
     try:
         descriptor = files.open_regular(path, None, os.O_RDWR)
@@ -106,7 +114,8 @@ def open_ticket(path: str) -> Ticket:
 def _check_private(status: os.stat_result) -> None:
     if status.st_uid != os.geteuid():
         raise TicketError("the ticket belongs to another user")
-    if stat.S_IMODE(status.st_mode) & 0o177:
-        raise TicketError("the ticket is open to other users; its mode must be 0600")
+    # One rule for every user: another one cannot open what is not writable, and root would.
+    if (mode := stat.S_IMODE(status.st_mode)) != _MODE:
+        raise TicketError(f"the ticket's mode must be {_MODE:04o}, and is {mode:04o}")
     if status.st_nlink != 1:
         raise TicketError("the ticket has a second name")

@@ -9,9 +9,9 @@ __all__ = ["CODES", "Check", "Checks", "wrong"]
 
 CODES: Final = {
     "program": "which program and Python this is",
-    "ticket": "a launch ticket is there, and private",
+    "ticket": "a launch ticket is there, private and not yet used",
     "ticket-none": "no launch ticket: a harness writes one for each launch",
-    "ticket-unusable": "the launch ticket is not a private file of this user, or not there",
+    "ticket-unusable": "the launch ticket is missing, used, or no file of this user with mode 0600 that holds a token",
     "config": "the configuration is read, and memory is on",
     "config-unusable": "the configuration cannot be used",
     "memory-off": "memory is not enabled",

@@ -11,7 +11,6 @@ is; 64 wrong usage.
 
 import argparse
 import os
-import stat
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
@@ -31,7 +30,7 @@ from ...store.rules import MAX_ENTRIES, is_key
 from ...system import files
 from ...system.lockdown import available
 from ...version import __version__
-from ...wire.ticket import TICKET_VARIABLE
+from ...wire.ticket import TICKET_VARIABLE, TicketError, open_ticket
 from ..shared.failure import Failure
 from ..shared.memory import why_unreadable
 from ..shared.places import add_places, places
@@ -150,23 +149,13 @@ def _launching(options: Mapping[str, str | None]) -> Checks:
             f"{command(_named(options), 'try')}, or MemorySidecar.launch in memory_sidecar.harness",
         )
         return
-    again = "let the harness write a fresh one, mode 0600, for each launch"
     try:
-        status = os.lstat(path)
-    except OSError as error:
-        yield Check(
-            "ticket-unusable", "launch", "wrong", f"the launch ticket {path} cannot be used: {error.strerror}", again
-        )
-        return
-    private = (
-        stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid() and not stat.S_IMODE(status.st_mode) & 0o177
-    )
-    if private:
-        yield Check("ticket", "launch", "ok", f"the launch ticket {path} is there, and private")
+        open_ticket(path).close()
+    except TicketError as error:
+        again = "let the harness write a fresh one, mode 0600, for each launch"
+        yield Check("ticket-unusable", "launch", "wrong", f"the launch ticket {path} cannot be used: {error}", again)
     else:
-        yield Check(
-            "ticket-unusable", "launch", "wrong", f"the launch ticket {path} is not a private file of this user", again
-        )
+        yield Check("ticket", "launch", "ok", f"the launch ticket {path} is there, private and not yet used")
 
 
 def _named(options: Mapping[str, str | None]) -> Mapping[str, str | None]:
