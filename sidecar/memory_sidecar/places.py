@@ -2,11 +2,13 @@
 
 import errno
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import cache
 
 from .exits import StartError
 from .run.directory import adopt, identities, identity_directory
+from .store.rules import is_key
 from .system import disk, files
 
 __all__ = ["default_journal_dir", "keep_apart", "make_journal_dir", "neighbours"]
@@ -34,7 +36,8 @@ def default_journal_dir(store_dir: str | None) -> str:
 def make_journal_dir(directory: str, identity: str | None) -> str:
     """Make the directory for the journals of `identity`, and move there what an older version left of them.
 
-    For many identities it is the one in which each gets its own.
+    For many identities it is the one in which each gets its own, and what is left of any is moved to its own: later
+    that could not be done, as no right is kept to give a file a name in another directory.
 
     Returns where it is. Before the process gives up its rights: afterwards it may write there and nowhere above.
 
@@ -49,15 +52,35 @@ def make_journal_dir(directory: str, identity: str | None) -> str:
         refused = disk.refusal(directory, disk.inspect(own))
         if refused is not None:
             raise StartError(refused.problem, f"{refused.remedy}, or set --journal-dir")
-        if identity is not None:
-            with suppress(PermissionError):  # who may use that directory alone has left nothing beside it
-                adopt(directory, identity)
+        with suppress(PermissionError):  # who may use that directory alone has left nothing beside it
+            adopt(directory, _place_of_any(directory) if identity is None else {identity: own}.get)
     except OSError as error:
         raise StartError(
             f"cannot use the journal directory {directory}: {error.strerror}",
             "make it a directory that this user can read and write, or set --journal-dir",
         ) from error
     return own
+
+
+def _place_of_any(directory: str) -> Callable[[str], str | None]:
+    """The directory for the journals of an identity, made; None if it cannot have one of its own there."""
+
+    @cache
+    def place(identity: str) -> str | None:
+        from .backend.apart import check_apart
+        from .backend.opened import BackendError
+
+        if not is_key(identity):
+            return None
+        own = identity_directory(directory, identity)
+        try:
+            check_apart(directory, identity)
+            files.make_private_directory(own)
+        except (BackendError, OSError):
+            return None
+        return own
+
+    return place
 
 
 def keep_apart(only_read: Sequence[str], journal_dir: str) -> None:

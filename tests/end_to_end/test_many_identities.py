@@ -20,6 +20,7 @@ from tests.support.sidecar import LIST, OPEN, Era, RefusedError, Sidecar, config
 from memory_sidecar.assemble import Arguments, prepare
 from memory_sidecar.exits import StartError
 from memory_sidecar.harness import sync
+from memory_sidecar.run.records import encode, meta
 
 
 @pytest.fixture
@@ -49,6 +50,34 @@ def test_runs_of_one_name_are_two_runs(many: Many, tmp_path: Path) -> None:
     many.sidecar.leave()
     with launched(tmp_path / "state", *guarded(tmp_path), "--run", "main", identity="a") as alone:
         assert alone.write("plan", "newer", overwrite=True)["written"]
+
+
+def test_what_an_older_version_left_is_taken_over_by_whom_it_names(tmp_path: Path) -> None:
+    """Flat journals of several identities: each resumes what its own had earned, and nobody what is another's."""
+    state, runs = tmp_path / "state", tmp_path / "state" / "runs"
+    for identity, run in (("a", "mon"), ("b", "tue")):
+        with launched(state, *guarded(tmp_path), "--run", run, identity=identity) as alone:
+            assert alone.write("plan", f"of {identity}")["written"]
+        (runs / identity / f"{run}.jsonl").rename(runs / f"{run}.jsonl")
+        (runs / identity).rmdir()
+    (runs / "copy.jsonl").write_bytes((runs / "mon.jsonl").read_bytes())
+    (runs / "other.jsonl").write_text("somebody's text\n")
+    (runs / "c").symlink_to(tmp_path)
+    flat = {path: path.read_bytes() for path in runs.glob("*.jsonl")}
+    for identity in ("c", "a/b", ".."):  # a link, and what cannot be a directory's name
+        (runs / "wed.jsonl").write_bytes(encode(meta(run="wed", identity=identity, tools=["t"], store="s"), 1))
+        prepare(Arguments(store_dir=str(state), many_identities="yes", lockdown="off"))
+        assert (runs / "wed.jsonl").exists()
+    assert (runs / "a" / "mon.jsonl").read_bytes() == flat[runs / "mon.jsonl"]
+    with launched(state, *guarded(tmp_path), MANY, "--lockdown", "auto", identity="") as sidecar:
+        many = Many(sidecar)
+        for identity, run, other in (("a", "mon", "tue"), ("b", "tue", "mon")):
+            with pytest.raises(RefusedError):
+                many.open(identity, other, resume="require")
+            assert list(many.open(identity, run, resume="require")["scope"]["keys"]) == ["plan"]
+            assert many.write(identity, "plan", "newer", run=run, overwrite=True)["written"]
+    left = {str(path.relative_to(runs)) for path in runs.rglob("*.jsonl")}
+    assert left == {"a/mon.jsonl", "b/tue.jsonl", "copy.jsonl", "other.jsonl", "wed.jsonl"}
 
 
 def test_the_index_is_the_identitys_own(many: Many) -> None:

@@ -50,11 +50,11 @@ def test_an_identity_takes_over_its_own_and_nothing_else(tmp_path: Path) -> None
     (tmp_path / "bot").mkdir()
     left = {name for name in everything(tmp_path) if name not in ("mon.jsonl", "tue.jsonl", ".mon.jsonl.new")}
     left.discard("link.jsonl")
-    adopt(str(tmp_path), "bot")
+    adopt(str(tmp_path), {"bot": str(tmp_path / "bot")}.get)
     after = everything(tmp_path)
     assert set(after) == left | {"bot/mon.jsonl", "bot/tue.jsonl"}
     assert after["bot/mon.jsonl"] == mine
-    adopt(str(tmp_path), "bot")
+    adopt(str(tmp_path), {"bot": str(tmp_path / "bot")}.get)
     assert everything(tmp_path) == after
     assert [run.run for run in list_runs(str(tmp_path / "bot"), "bot")] == ["mon", "tue"]
 
@@ -63,10 +63,10 @@ def test_one_that_is_open_stays_until_it_is_not(tmp_path: Path) -> None:
     planted(tmp_path, "mon", "bot")
     (tmp_path / "bot").mkdir()
     holder = opened(tmp_path, "mon", "bot")
-    adopt(str(tmp_path), "bot")
+    adopt(str(tmp_path), {"bot": str(tmp_path / "bot")}.get)
     assert run_names(str(tmp_path)) == ["mon"]
     holder.close()
-    adopt(str(tmp_path), "bot")
+    adopt(str(tmp_path), {"bot": str(tmp_path / "bot")}.get)
     assert (run_names(str(tmp_path)), run_names(str(tmp_path / "bot"))) == ([], ["mon"])
 
 
@@ -78,7 +78,7 @@ def test_it_never_replaces_a_journal(tmp_path: Path, monkeypatch: pytest.MonkeyP
     if not links:
         monkeypatch.setattr(os, "link", refused)
     before = everything(tmp_path)
-    adopt(str(tmp_path), "bot")
+    adopt(str(tmp_path), {"bot": str(tmp_path / "bot")}.get)
     assert everything(tmp_path) == before
 
 
@@ -90,7 +90,7 @@ def test_it_works_where_there_are_no_hard_links(tmp_path: Path, monkeypatch: pyt
     data = planted(tmp_path, "mon", "bot")
     (tmp_path / "bot").mkdir()
     monkeypatch.setattr(os, "link", refused)
-    adopt(str(tmp_path), "bot")
+    adopt(str(tmp_path), {"bot": str(tmp_path / "bot")}.get)
     assert everything(tmp_path) == {"bot/mon.jsonl": data}
 
 
@@ -98,7 +98,7 @@ def test_a_crash_between_its_two_steps_is_mended(tmp_path: Path) -> None:
     data = planted(tmp_path, "mon", "bot")
     (tmp_path / "bot").mkdir()
     os.link(tmp_path / "mon.jsonl", tmp_path / "bot" / "mon.jsonl")
-    adopt(str(tmp_path), "bot")
+    adopt(str(tmp_path), {"bot": str(tmp_path / "bot")}.get)
     assert everything(tmp_path) == {"bot/mon.jsonl": data}
 
 
@@ -107,7 +107,7 @@ def test_what_is_moved_is_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     (tmp_path / "bot").mkdir()
     flushed: list[int] = []
     monkeypatch.setattr(files, "flush", lambda descriptor: flushed.append(os.fstat(descriptor).st_ino))
-    adopt(str(tmp_path), "bot")
+    adopt(str(tmp_path), {"bot": str(tmp_path / "bot")}.get)
     assert set(flushed) == {tmp_path.stat().st_ino, (tmp_path / "bot").stat().st_ino}
 
 

@@ -6,6 +6,7 @@ identity's own below it; what it leaves is for a person, whom `doctor` tells.
 
 import os
 import re
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
@@ -80,47 +81,48 @@ def check_listed(directory: str, run: str, identity: str | None, first: Record) 
         raise
 
 
-def adopt(directory: str, identity: str) -> None:
-    """Move the journals of `identity` that an older version left in the journal directory to the identity's own.
+def adopt(directory: str, own_of: Callable[[str], str | None]) -> None:
+    """Move the journals that an older version left in the journal directory to the directories of their identities.
 
-    Only what names its run and this identity, is open nowhere, and is in nobody's way there. The rest stays as it is,
-    and so does what cannot be moved.
+    `own_of` tells the directory of an identity's journals, which is there; None for an identity whose journals stay.
+    Only what names its run and such an identity, is open nowhere, and is in nobody's way there is moved. The rest stays
+    as it is, and so does what cannot be moved.
 
     Raises:
         OSError: the directory cannot be read, or what was moved is not known to be on disk.
     """
     directory = os.path.abspath(directory)
-    own = identity_directory(directory, identity)
-    moved = [run for run in run_names(directory) if _adopted(directory, own, run, identity)]
-    if moved:
-        for changed in (own, directory):
-            with files.open_directory(changed) as opened:
-                files.flush(opened)
+    changed = {own for run in run_names(directory) if (own := _adopted(directory, run, own_of)) is not None}
+    for each in (*sorted(changed), *([directory] if changed else [])):
+        with files.open_directory(each) as opened:
+            files.flush(opened)
 
 
-def _adopted(directory: str, own: str, run: str, identity: str) -> bool:
-    path, target = os.path.join(directory, journal_name(run)), os.path.join(own, journal_name(run))
+def _adopted(directory: str, run: str, own_of: Callable[[str], str | None]) -> str | None:
+    """Where the journal of `run` was moved to; None if it stays."""
+    path = os.path.join(directory, journal_name(run))
     try:
         descriptor = files.open_regular(path, None)
     except OSError:
-        return False
+        return None
     if descriptor is None:
-        return False
+        return None
     try:
-        first = first_record(files.read_up_to(descriptor, _FIRST))
-        if first is None or (first.get("run"), first.get("identity")) != (run, identity):
-            return False
+        first = first_record(files.read_up_to(descriptor, _FIRST)) or {}
+        whose = first.get("identity") if first.get("run") == run else None
+        if not isinstance(whose, str) or (own := own_of(whose)) is None:
+            return None
         # Its holder, of an older version, would go on under the old name.
         if not files.try_lock(descriptor) or not os.fstat(descriptor).st_nlink:
-            return False
-        _move(path, target)
+            return None
+        _move(path, os.path.join(own, journal_name(run)))
     except OSError:
-        return False
+        return None
     finally:
         files.close(descriptor)
     with suppress(OSError):
         os.unlink(os.path.join(directory, stage_name(run)))
-    return True
+    return own
 
 
 def _move(path: str, target: str) -> None:
