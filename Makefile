@@ -16,7 +16,7 @@ JAVASCRIPT := examples/adapters/js
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print(2 * (os.cpu_count() or 1))')
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help demo test test-long faults audit-corpus fuzz soak soak-fleet bench-commands cancels races reference other-writers mutants bench bench-quick yaml-readers lint format schema lock clean guards-fastmcp guards-mcp-1 guards-cost frameworks machines instrumented types
+.PHONY: help demo test properties test-long faults audit-corpus fuzz soak soak-fleet bench-commands cancels races reference other-writers mutants bench bench-quick yaml-readers lint format schema lock clean guards-fastmcp guards-mcp-1 guards-cost frameworks machines instrumented types
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -27,11 +27,14 @@ demo: $(VENV)/.runtime ## show the main job: launch, remember, suspend, resume; 
 test: $(VENV)/.dev ## run the tests, lint, types and layers included
 	$(BIN)/python -m pytest -m "not long" --numprocesses $(WORKERS) --dist worksteal
 
+properties: $(VENV)/.dev ## other examples of every property, PROPERTIES=20 times as many as the suite's; prints the counts
+	PROPERTIES=$(or $(PROPERTIES),20) $(BIN)/python -m pytest --counts --timeout 3600 --numprocesses auto --dist worksteal -m "hypothesis and not long"
+
 test-long: $(VENV)/.dev ## run the tests that take minutes
-	$(BIN)/python -m pytest -m long
+	PROPERTIES=1 $(BIN)/python -m pytest -m long
 
 faults: $(VENV)/.dev ## kill, fail, fill the disk and cut the power at every system call; prints the counts (root does all of it)
-	$(BIN)/python -m pytest --counts --numprocesses auto --dist worksteal tests/faults tests/model
+	PROPERTIES=1 $(BIN)/python -m pytest --counts --numprocesses auto --dist worksteal tests/faults tests/model
 
 machines: $(VENV)/.dev ## a session on every disk, container, service and sandbox that can be set up here, a row each; NAMES="fuse tmpfs" for some (Linux, root)
 	$(BIN)/python -m tests.machines $(NAMES)

@@ -2,16 +2,13 @@
 
 import signal
 
-import hypothesis
 import pytest
+from tests.support.properties import load_profile, pytest_runtest_makereport
 from tests.support.tally import pytest_addoption, pytest_terminal_summary, tally
 
-__all__ = ["anyio_backend", "pytest_addoption", "pytest_terminal_summary", "tally"]
+__all__ = ["anyio_backend", "pytest_addoption", "pytest_runtest_makereport", "pytest_terminal_summary", "tally"]
 
-# The time of an example says how busy the machine is, and nothing of the product.
-hypothesis.settings.register_profile("suite", deadline=None)
-if hypothesis.settings.get_current_profile_name() in ("default", "ci"):  # the mutants bring one of their own
-    hypothesis.settings.load_profile("suite")
+load_profile()
 
 # What is ignored stays ignored in the product too: a suite that runs in the background of a script, or under nohup,
 # would send its programs signals that they never notice.

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from tests.backend.test_file import opened
 from tests.races import RACES, race
+from tests.support.properties import examples
 from tests.support.sidecar import ROOT
 from tests.support.stand_in import StandIn
 from tests.support.turns import TURNS, Turn, take_turns
@@ -26,7 +27,7 @@ def test_nobodys_acknowledged_save_vanishes_unseen(tmp_path: Path, name: str) ->
 
 
 @given(TURNS)
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_taking_turns_with_a_stand_in(turns: list[Turn]) -> None:
     with TemporaryDirectory() as directory:
         take_turns(opened(Path(directory), guard=True), StandIn(Path(directory)), turns)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.support.broker import Loop, add_bucket, connected, run_broker
+from tests.support.properties import examples
 
 from memory_sidecar.backend.file import FileOptions, open_file
 from memory_sidecar.backend.jetstream.bucket import bind
@@ -78,7 +79,7 @@ def _documents(draw: st.DrawFn) -> bytes:
 @example(b"---\n---\n\nbody")
 @example(b"\xef\xbb\xbf")
 @example(b"")
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 def test_an_entry_tells_every_byte_of_its_document(document: bytes) -> None:
     try:
         entry = parse(document)
@@ -111,7 +112,7 @@ def memories(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Memory]]
 
 
 @given(st.lists(st.one_of(_documents(), st.binary(max_size=20)), min_size=3, max_size=3))
-@settings(max_examples=10)
+@settings(max_examples=examples(10))
 def test_between_the_backends_and_through_quarantine(memories: list[Memory], documents: list[bytes]) -> None:
     quarantine = Path(tempfile.mkdtemp())
     try:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 from fuzz.targets import TARGETS
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_sidecar import config
@@ -66,7 +66,6 @@ def test_inputs_made_from_them(name: str) -> None:
 
 
 @names
-@settings(max_examples=100, deadline=None)
 @given(st.data())
 def test_any_bytes(name: str, data: st.DataObject) -> None:
     texts = st.text(max_size=200).map(lambda text: text.encode("utf-8", "replace"))

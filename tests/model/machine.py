@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, multiple, rule
+from tests.support import properties
 
 from memory_sidecar.run import journal
 from memory_sidecar.run.journal import RunBusyError
@@ -213,5 +214,5 @@ def settle(machine: type[Machine], examples: int, steps: int) -> Callable[..., A
     from hypothesis import settings
 
     case = machine.TestCase
-    case.settings = settings(max_examples=examples, stateful_step_count=steps, deadline=None)
+    case.settings = settings(max_examples=properties.examples(examples), stateful_step_count=steps)
     return case

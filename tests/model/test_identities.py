@@ -16,6 +16,7 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from tests.support import properties
 
 from memory_sidecar.assemble import Arguments, prepare
 from memory_sidecar.run import journal
@@ -257,7 +258,7 @@ WANTED = {"memory_write", "resumed", "made anew", "restored", "journal copied", 
 
 def play(machine: type[Identities], examples: int, wanted: set[str]) -> None:
     case = machine.TestCase
-    case.settings = settings(max_examples=examples, stateful_step_count=40, deadline=None)
+    case.settings = settings(max_examples=properties.examples(examples), stateful_step_count=40)
     case().runTest()
     assert wanted <= set(machine.moves), machine.moves
 

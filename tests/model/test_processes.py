@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
+from tests.support import properties
 from tests.support.sidecar import environment, patched, until
 from tests.support.tally import Tally
 
@@ -73,7 +74,7 @@ def on_bucket(tmp_path: Path, bucket: Bucket, *, guard: bool = True) -> Iterator
 def play(machine: type[Machine], examples: int, steps: int, tally: Tally, name: str, *, control: bool = False) -> None:
     """Play so many examples, and count their moves."""
     wrong = []
-    bounds: Any = {"max_examples": examples, "stateful_step_count": steps, "deadline": None}
+    bounds: Any = {"max_examples": properties.examples(examples), "stateful_step_count": steps}
     if control:  # what is found need not be made small
         bounds |= {"phases": [Phase.generate], "print_blob": False, "derandomize": True, "database": None}
     try:

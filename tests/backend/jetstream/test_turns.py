@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from tests.support.broker import Broker, Loop, add_bucket, connected
 from tests.support.bucket_stand_in import BucketStandIn
+from tests.support.properties import examples
 from tests.support.turns import TURNS, Turn, take_turns
 
 from memory_sidecar.backend.jetstream.bucket import bind
@@ -32,6 +33,6 @@ def beside(broker: Broker) -> Iterator[Beside]:
 
 
 @given(TURNS)
-@settings(max_examples=12)
+@settings(max_examples=examples(12))
 def test_taking_turns_with_raw_puts_deletes_and_purges(beside: Beside, turns: list[Turn]) -> None:
     take_turns(beside.ours, beside.theirs, turns)
