@@ -14,6 +14,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, TraceState, use_span
 from tests.observe.test_log import fill, quarrel
 from tests.support.collector import Collector, collector
+from tests.support.ports import free_port
 from tests.support.speaker import Speaker
 
 from memory_sidecar.harness import MemorySidecar
@@ -151,12 +152,6 @@ def test_no_other_port_is_open(tmp_path: Path, receiver: Collector) -> None:
 
 
 # --- a collector that doesn't serve -----------------------------------------------------------------------------------
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-        return port
 
 
 def test_a_dead_collector_delays_nothing(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ import pytest
 from mcp.client import Client
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
-from tests.support.broker import free_port
+from tests.support.ports import free_port
 from tests.support.sidecar import ROOT, SERVE, TICKET, Sidecar, make_ticket, until
 
 from exposure_policy.audit import Target, audit

