@@ -33,7 +33,9 @@ _NO_ROOM: Final = ("failed to map segment", "annot allocate memory", "cannot cre
 _LONGEST: Final = 1 << 20
 """Bytes of a frame that are kept: more than a request has that is the first of its conversation."""
 
-_READ_SIZE: Final = 1 << 16
+_READ_SIZE: Final = 1 << 12
+"""As little as a pipe gives at once anyway: it may be memory that is missing."""
+
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 """Not left to a codec: that would have to be imported."""
 _PROBE: Final = "server/discover"
@@ -74,8 +76,8 @@ def answer_alone(source: int, sink: int, error: StartError) -> int:
                 if message.get("method") != _PROBE:
                     return EX_CONFIG
             rest = rest[-_LONGEST:]
-    except OSError:
-        pass  # nobody is left to be answered
+    except (OSError, MemoryError):
+        pass  # nobody is left to be answered, or nothing to answer with: the log has the same words
     return EX_CONFIG
 
 
