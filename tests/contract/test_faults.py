@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 HEAD = """
-import threading, time
+import time
 import pytest
 from memory_sidecar.store.contract import ABSENT, ANYTHING, Item
 from memory_sidecar.store.document import parse
@@ -47,7 +47,7 @@ class Faulty(MemoryBackend):
     def put(self, key, document, expected):
         if key not in self.shelf.documents:
             check_capacity(len(self.shelf.documents))
-            time.sleep(0.01)
+            time.sleep(0.03)
         with self.shelf.lock:
             self._require(key, expected)
             self.shelf.documents[key] = document
@@ -61,7 +61,7 @@ class Faulty(MemoryBackend):
     def put(self, key, document, expected):
         with self.shelf.lock:
             self._require(key, expected)
-        time.sleep(0.01)
+        time.sleep(0.03)
         return super().put(key, document, ANYTHING)
 """,
     ),
@@ -104,8 +104,14 @@ class Faulty(MemoryBackend):
     def put(self, key, document, expected):
         with self.shelf.lock:
             self._require(key, expected)
-        threading.Timer(0.02, super().put, (key, document, ANYTHING)).start()
+        self.late = (key, document, ANYTHING)
         return _revision(document)
+
+    def get(self, key):
+        found = super().get(key)
+        if late := vars(self).pop("late", None):
+            super().put(*late)
+        return found
 """,
     ),
     "a conflict does not tell that nothing is there": (

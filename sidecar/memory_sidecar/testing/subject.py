@@ -1,6 +1,7 @@
 """What the author of a backend provides for the suite: one empty backing store, and how to open a backend on it."""
 
 import abc
+import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -48,8 +49,10 @@ class Subject(abc.ABC):
 
 def together(*calls: Call) -> list[Any]:
     """Make the calls at once, a thread each; for each, in order, its result or the `StoreError` it raised."""
+    all_there = threading.Barrier(len(calls))
 
     def make(call: Call) -> Any:
+        all_there.wait()
         try:
             return call()
         except StoreError as error:
