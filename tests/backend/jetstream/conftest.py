@@ -8,6 +8,8 @@ from nats.aio.client import Client
 from tests.support.async_store import AsyncStore, open_store
 from tests.support.broker import Broker, add_bucket, connected, run_broker
 
+from memory_sidecar.backend.jetstream import waiting
+
 
 @pytest.fixture
 def anyio_backend() -> str:
@@ -26,6 +28,12 @@ def mortal_broker(tmp_path: Path) -> Iterator[Broker]:
     """A file whose tests end their server makes this its `broker`."""
     with run_broker(tmp_path) as running:
         yield running
+
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For tests of what a healthy broker answers to many at once: on a busy machine no call of them gives up."""
+    monkeypatch.setattr(waiting, "CALL_SECONDS", 60.0)
 
 
 @pytest.fixture

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 from tests.support.async_store import AsyncStore
-from tests.support.broker import Broker, add_bucket, api, connected, free_port, run_broker, until
+from tests.support.broker import Broker, add_bucket, api, connected, run_broker, until
 from tests.support.certificates import Authority
 from tests.support.nkeys import KeyPair, credentials, encode_jwt, operator_config
+from tests.support.ports import free_port
 
 from memory_sidecar.backend.jetstream import connect as nats_connect
 from memory_sidecar.backend.jetstream import context as nats_context
@@ -460,5 +461,12 @@ def _no_such_name(*_: object, **__: object) -> None:
 @pytest.mark.anyio
 async def test_full_broker_is_told(home: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     with run_broker(tmp_path / "b", config="max_connections: 1") as broker:
-        async with connected(broker.url):
-            await refused(home, broker, "closes the connection; look into its log", capfd)
+        holder = connected(broker.url)
+
+        async def held() -> bool:  # the connection that saw the broker start may still count
+            await holder.__aenter__()
+            return True
+
+        await until(held, "the one connection is taken")
+        await refused(home, broker, "closes the connection; look into its log", capfd)
+        await holder.__aexit__(None, None, None)

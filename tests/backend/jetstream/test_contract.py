@@ -16,6 +16,8 @@ from memory_sidecar.backend.jetstream.thread import JetStreamBackend
 from memory_sidecar.store.document import serialize
 from memory_sidecar.testing import BackendContract, BlindContract, GuardedContract, Subject
 
+pytestmark = pytest.mark.usefixtures("patient")
+
 
 class _Bucket(Subject):
     name = "jetstream"

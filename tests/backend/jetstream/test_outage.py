@@ -28,8 +28,8 @@ from memory_sidecar.store.scope import Scope
 
 pytestmark = pytest.mark.anyio
 
-PATIENCE = CALL_SECONDS + 2.5
-"""What a call may take while nothing answers: its own limit and the attempt that runs into it."""
+PATIENCE = CALL_SECONDS * 4
+"""Seconds until a call that nothing answers has surely ended, on a busy machine too: its own limit is a quarter."""
 
 
 @pytest.fixture
@@ -259,7 +259,7 @@ async def test_waits_for_a_silent_broker_do_not_add_up_and_end_when_it_speaks(
             await store.create("new", "d", "c")
         with pytest.raises(UnavailableError):
             await store.list()
-        assert asyncio.get_running_loop().time() - start < PATIENCE + 8 * 0.5
+        assert asyncio.get_running_loop().time() - start < PATIENCE  # eight limits would be twice as long
 
     async def back() -> bool:
         try:
@@ -294,7 +294,7 @@ async def test_closing_never_hangs(broker: Broker, how: str) -> None:
             await nats_connect.close(nc)
     else:
         await nats_connect.close(nc)
-    assert asyncio.get_running_loop().time() - start < 2.5
+    assert asyncio.get_running_loop().time() - start < PATIENCE
 
 
 async def test_opening_tells_that_the_broker_is_away(
@@ -313,7 +313,7 @@ async def test_opening_tells_that_the_broker_is_away(
     start = asyncio.get_running_loop().time()
     with pytest.raises(BackendError, match="cannot be reached") as refused:
         await open_jetstream(JetStreamOptions("b"), identity="agent", context="c")
-    assert asyncio.get_running_loop().time() - start < 10.5
+    assert asyncio.get_running_loop().time() - start < PATIENCE
     output = capfd.readouterr()
     assert "hunter2" not in str(refused.value) + output.out + output.err
     assert output.err == ""

@@ -22,7 +22,7 @@ from memory_sidecar.store.errors import KeyExistsError, StoreError, StoreFullErr
 from memory_sidecar.store.rules import MAX_CONTENT_BYTES, MAX_ENTRIES
 from memory_sidecar.store.scope import Scope
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("patient")]
 
 
 class Counted:
