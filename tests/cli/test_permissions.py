@@ -7,8 +7,9 @@ from typing import Any
 
 import nats
 import pytest
-from tests.support.broker import Broker, add_bucket, api, connected, consumers, free_port, put, run_broker
+from tests.support.broker import Broker, add_bucket, api, connected, consumers, put, run_broker, until
 from tests.support.nkeys import KeyPair, credentials, encode_jwt, operator_config
+from tests.support.ports import free_port
 
 from .conftest import Cli, Done
 
@@ -283,6 +284,16 @@ def test_through_a_leaf_node_of_another_domain(tmp_path: Path, cli: Cli, monkeyp
         run_broker(tmp_path / "l", config=leaf, jetstream=False) as edge,
     ):
         fleet.prepare(center)
+
+        async def joined() -> None:
+            async with connected(edge.url, user="op", password="p") as nc:
+
+                async def reached() -> bool:
+                    return bool(await api(nc, "STREAM.INFO.KV_b", prefix="$JS.hub.API"))
+
+                await until(reached, "the leaf reaches the hub")
+
+        asyncio.run(joined())
         fleet.use(edge)
         for words in (("list",), ("show", "plain"), ("doctor",)):
             done = fleet.run(*words)

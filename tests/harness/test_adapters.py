@@ -14,6 +14,7 @@ from typing import Any
 
 import anyio
 import pytest
+from tests.support.processes import children
 from tests.support.scripted_model import Call, Request, ScriptedModel, scripted_model
 
 import exposure_policy
@@ -196,7 +197,7 @@ async def test_anthropic_input_that_json_cannot_carry(open_run: OpenRun) -> None
         read = next(tool for tool in memory_tools(run) if tool.name == "memory_read")
         for value in NO_NUMBERS:
             block = ToolUseBlock.model_construct(id="1", name="memory_read", input={"key": value}, type="tool_use")
-            with anyio.fail_after(20):
+            with anyio.fail_after(60):
                 result = await memory_tool_result(run, block)
                 assert result.get("is_error") is True
                 assert "what JSON cannot carry" in str(result.get("content"))
@@ -472,7 +473,7 @@ async def test_the_transport_serves_a_client_that_knows_nothing_of_the_ticket(mo
     async with Client(transport(), mode=mode) as client:
         assert [tool.name for tool in (await client.list_tools()).tools] == TOOLS
         assert (await client.call_tool("memory_write", NOTE)).structured_content == {"written": True, "key": "deploy"}
-        with anyio.fail_after(20), pytest.raises(MCPError, match="longer than 1048576 bytes"):
+        with anyio.fail_after(60), pytest.raises(MCPError, match="longer than 1048576 bytes"):
             await client.call_tool("memory_write", {**NOTE, "content": "x" * 1_048_600})
         assert (await client.call_tool("memory_read", {"key": "../etc"})).is_error
     assert '"reason":"suspended"' in (tmp_path / "runs" / "tester" / "monday.jsonl").read_text()
@@ -524,7 +525,7 @@ async def test_mcp_session_refuses_what_the_sidecar_would_not_read_and_goes_on(t
     from memory_sidecar.harness.mcp import memory_session
 
     async with memory_session(identity="tester", store_dir=tmp_path, errlog=sys.__stderr__) as session:
-        with anyio.fail_after(20), pytest.raises(MCPError, match="longer than 1048576 bytes"):
+        with anyio.fail_after(60), pytest.raises(MCPError, match="longer than 1048576 bytes"):
             await session.call_tool("memory_write", {**NOTE, "content": "x" * 1_048_600})
         with pytest.raises(MCPError, match="longer than 1048576 bytes"):
             await session.call_tool("memory_write", {**NOTE, "content": "é" * 524_300})
@@ -545,13 +546,13 @@ async def test_mcp_session_refuses_what_json_cannot_carry_and_goes_on(tmp_path: 
     circle.append(circle)
     async with memory_session(identity="tester", store_dir=tmp_path, errlog=sys.__stderr__) as session:
         for value in (deep, circle, object(), b"\xff"):  # the SDK's own refusal, before it takes a request
-            with anyio.fail_after(20), pytest.raises(ValueError, match=r"depth|Circular|serializ|utf-8"):
+            with anyio.fail_after(60), pytest.raises(ValueError, match=r"depth|Circular|serializ|utf-8"):
                 await session.call_tool("memory_write", {**NOTE, "content": value})
         for value in (10**8000, "\ud83d"):
-            with anyio.fail_after(20), pytest.raises(MCPError, match=r"JSON.*; send it without"):
+            with anyio.fail_after(60), pytest.raises(MCPError, match=r"JSON.*; send it without"):
                 await session.call_tool("memory_write", {**NOTE, "content": value})
         for value in (float("nan"), float("inf")):  # the SDK writes null for them
-            with anyio.fail_after(20):
+            with anyio.fail_after(60):
                 assert (await session.call_tool("memory_write", {**NOTE, "content": value})).is_error
         assert (await session.call_tool("memory_write", NOTE)).structured_content == {"written": True, "key": "deploy"}
 
@@ -565,9 +566,9 @@ async def test_mcp_session_with_a_sidecar_that_stops_and_dies(tmp_path: Path) ->
     def settings() -> dict[str, Any]:
         return {"identity": "tester", "store_dir": tmp_path, "run": "monday", "errlog": sys.__stderr__}
 
-    before = processes()
+    before = children()
     async with memory_session(**settings()) as session:
-        (pid,) = processes() - before
+        (pid,) = map(int, children() - before)
         await session.call_tool("memory_write", NOTE)
         with pytest.raises(StartError, match=r"run monday is (open|in use)"):
             async with memory_session(**settings()):
@@ -578,7 +579,7 @@ async def test_mcp_session_with_a_sidecar_that_stops_and_dies(tmp_path: Path) ->
                 **NOTE,
             }
         os.kill(pid, signal.SIGSTOP)
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(session.call_tool, "memory_list", {})
                 await anyio.wait_all_tasks_blocked()
@@ -596,10 +597,6 @@ async def test_mcp_session_with_a_sidecar_that_stops_and_dies(tmp_path: Path) ->
                 await session.call_tool("memory_list", {})
     async with memory_session(**settings()) as session:
         assert "- deploy: When we deploy" in (session.instructions or "")
-
-
-def processes() -> set[int]:
-    return {int(pid) for task in Path("/proc/self/task").iterdir() for pid in (task / "children").read_text().split()}
 
 
 async def test_mcp_session_says_why_it_cannot_start(tmp_path: Path) -> None:

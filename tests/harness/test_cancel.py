@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import types
 from collections.abc import Callable, Coroutine, Generator, Iterator
 from pathlib import Path
@@ -18,7 +17,7 @@ import pytest
 import trio
 import uvloop
 from tests.support.processes import children
-from tests.support.sidecar import environment
+from tests.support.sidecar import environment, is_gone, until
 
 from memory_sidecar.harness import MemorySidecar, bounds, sync
 
@@ -235,11 +234,9 @@ def test_ctrl_c_ends_the_program_and_its_sidecar(tmp_path: Path, program: str, t
             os.killpg(harness.pid, signal.SIGINT)
         _, said = harness.communicate(timeout=60)
     assert harness.returncode in (-signal.SIGINT, 1)
-    assert said.rstrip().endswith("KeyboardInterrupt")
-    limit = time.monotonic() + 30
-    while os.path.exists(f"/proc/{sidecar}"):
-        assert time.monotonic() < limit
-        time.sleep(0.01)
+    # With a colon, where another one comes while the interpreter ends and nobody is left to be told.
+    assert said.rstrip().rstrip(":").endswith("KeyboardInterrupt")
+    until(lambda: is_gone(sidecar), "the sidecar has ended")
     with sync.MemorySidecar.launch(store_dir=tmp_path, identity="tester", env=environment()) as memory:
         assert [run["state"] for run in memory.runs()] == ["suspended"]
 
@@ -252,9 +249,6 @@ def frozen(memory: MemorySidecar) -> None:
 def test_a_frozen_sidecar_is_left_within_bounds_however_often_one_cancels(
     loop: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("STOP_SECONDS", "IDLE_STOP_SECONDS", "KILL_SECONDS"):
-        monkeypatch.setattr(bounds, name, 0.2)
-
     async def talk() -> None:
         async with MemorySidecar.launch(**options) as memory, memory.run("monday") as run:
             await run.call("memory_write", NOTE)
@@ -262,7 +256,10 @@ def test_a_frozen_sidecar_is_left_within_bounds_however_often_one_cancels(
             await run.call("memory_list")
 
     before = children()
-    assert LOOPS[loop](talk, lambda wait: wait >= 3)
+    with monkeypatch.context() as impatient:  # with the frozen one alone: any other may take its time
+        for name in ("STOP_SECONDS", "IDLE_STOP_SECONDS", "KILL_SECONDS"):
+            impatient.setattr(bounds, name, 0.2)
+        assert LOOPS[loop](talk, lambda wait: wait >= 3)
     assert children() == before
     with sync.MemorySidecar.launch(**options) as memory, memory.run("monday", resume="require") as run:
         assert list(run.scope["keys"]) == ["plan"]

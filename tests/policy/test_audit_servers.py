@@ -8,7 +8,6 @@ import shlex
 import socket
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 from tests.policy.servers import offers
 from tests.policy.servers.handed import handing
+from tests.support.ports import free_port
+from tests.support.sidecar import is_gone
 
 from exposure_policy import TOOLS
 from exposure_policy.audit import CLEAN, LEAK, UNAUDITED, Bounds, Report, Target, TargetReport, audit
@@ -171,8 +172,7 @@ def test_clean_servers_over_http(serve: Callable[[Any], str]) -> None:
 
 
 def test_nobody_answers(serve: Callable[[Any], str]) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as reserved:
-        port = reserved.getsockname()[1]
+    port = free_port()
     report = run(
         Target("url", f"http://127.0.0.1:{port}/mcp"),
         Target("sse", f"http://127.0.0.1:{port}/sse"),
@@ -199,22 +199,21 @@ async def endless(scope: Any, receive: Any, send: Any) -> None:
 
 @pytest.mark.parametrize("kind", ["url", "sse"])
 def test_a_host_that_never_answers(serve: Callable[[Any], str], kind: str) -> None:
-    report = timed(Target(kind, serve(silent)), Bounds(seconds=1), at_most=8)
+    report = timed(Target(kind, serve(silent)), Bounds(seconds=1))
     assert "within 1 seconds" in report.unaudited[0]
 
 
 def test_a_host_that_never_ends(serve: Callable[[Any], str]) -> None:
-    report = timed(Target("url", serve(endless)), Bounds(seconds=30, received=200_000), at_most=15)
+    report = timed(Target("url", serve(endless)), Bounds(seconds=30, received=200_000))
     assert "more than 200000 bytes" in report.unaudited[0]
 
 
 # --- faults ------------------------------------------------------------------------------------------------
 
 
-def timed(target: Target, bounds: Bounds, at_most: float) -> TargetReport:
-    started = time.monotonic()
+def timed(target: Target, bounds: Bounds) -> TargetReport:
+    """The report of a target that never ends by itself: without its bounds, the test's own limit would end this."""
     report = one(target, bounds)
-    assert time.monotonic() - started < at_most
     assert report.status == "unaudited"
     assert all("; " in reason for reason in report.unaudited), "say what to try"
     assert not left_behind()
@@ -259,7 +258,7 @@ FAULTS = {
 @pytest.mark.parametrize("mode", sorted(FAULTS))
 def test_a_command_that_breaks_the_rules(mode: str) -> None:
     bounds, reason = FAULTS[mode]
-    report = timed(Target("mcp", command(BREAKS, mode)), bounds, at_most=20)
+    report = timed(Target("mcp", command(BREAKS, mode)), bounds)
     assert reason in report.unaudited[0], report.unaudited
 
 
@@ -267,12 +266,12 @@ def test_a_time_out_is_one_under_a_flood() -> None:
     """However much is allowed."""
     bounds = Bounds(seconds=2, asked=10**9, received=10**9)
     for mode in ("asks_without_end", "logs_without_end", "asks_without_end_while_listing"):
-        report = timed(Target("mcp", command(BREAKS, mode)), bounds, at_most=20)
+        report = timed(Target("mcp", command(BREAKS, mode)), bounds)
         assert "within 2 seconds" in report.unaudited[0], report.unaudited
 
 
 @pytest.mark.parametrize(
-    ("mode", "bounds"), [("says_nothing_to_the_unknown", Bounds(seconds=6)), ("dies_of_the_unknown", LONG)]
+    ("mode", "bounds"), [("says_nothing_to_the_unknown", Bounds(seconds=10)), ("dies_of_the_unknown", LONG)]
 )
 def test_a_server_that_cannot_bear_the_newer_era_is_seen_in_the_older(mode: str, bounds: Bounds) -> None:
     report = one(Target("mcp", command(BREAKS, mode)), bounds)
@@ -290,10 +289,11 @@ def test_a_banner_is_passed_over() -> None:
 def test_what_left_its_session_is_ended_too(tmp_path: Path, mode: str) -> None:
     told = tmp_path / "told"
     line = f"{command(BREAKS, mode)} {told}"
-    timed(Target("mcp", line), Bounds(seconds=2), at_most=20)
+    report = timed(Target("mcp", line), LONG)
+    assert "bytes to stderr" in report.unaudited[0]
     processes = told.read_text().split()
     assert len(processes) == 3
-    assert [process for process in processes if Path(f"/proc/{process}").exists()] == []
+    assert [process for process in processes if not is_gone(int(process))] == []
 
 
 LAST_WORDS = {
@@ -328,7 +328,7 @@ LISTING_FAULTS = {
 @pytest.mark.parametrize("mode", sorted(LISTING_FAULTS))
 def test_a_listing_that_breaks_the_rules(offering: Offering, mode: str) -> None:
     bounds, reason = LISTING_FAULTS[mode]
-    report = timed(offering(mode), bounds, at_most=30)
+    report = timed(offering(mode), bounds)
     assert reason in report.unaudited[0], report.unaudited
 
 
