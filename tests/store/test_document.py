@@ -91,8 +91,7 @@ def test_the_header_is_yaml_that_other_readers_take_as_the_same_text(description
 @example("a: b")
 def test_the_fast_way_of_reading_equals_the_library(value: str) -> None:
     document = f"---\ndescription: {value}\n---\n\nbody".encode()
-    found = re.match(module._PLAIN_HEADER, document)
-    if found is None:
+    if module._plain_header(document) is None:
         return
     fields = front_matter.read(f"description: {value}\n")
     assert fields is not None

@@ -42,9 +42,10 @@ UNREADABLE: Final = "(unreadable)"
 HEADER_BYTES: Final = 4096 + 64
 """How much of a document `parse_description` needs at most, for any header that is ours alone."""
 
-# No colon, hash or quote mark; a letter first, so nothing that YAML could take for a number, date or sign.
-_PLAIN: Final = r"[A-Za-z](?:[A-Za-z0-9 ,.;()/_+=*!?&%-]*[A-Za-z0-9,.;()/_+=*!?&%-])?"
-_PLAIN_HEADER: Final = rb"---\ndescription: (" + _PLAIN.encode() + rb")\n---\n\n?"
+# No colon, hash or quote mark.
+_PLAIN: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789 ,.;()/_+=*!?&%-"
+_OPENING: Final = b"---\ndescription: "
+_CLOSING: Final = b"\n---\n"
 # Words that one YAML version or another reads as a boolean or null.
 _RESERVED: Final = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})
 
@@ -118,8 +119,9 @@ def parse(document: bytes) -> Entry:
         UnreadableError: it is not UTF-8, or larger than any legal entry.
     """
     check_text(document)
-    if plain := re.match(_PLAIN_HEADER, document):
-        return _entry(_plain_description(plain), document, plain.end())
+    if plain := _plain_header(document):
+        description, end = plain
+        return _entry(description, document, end)
     fenced, offset = _fenced(document)
     fields = _fields(fenced)
     if fenced is None or fields is None:
@@ -144,14 +146,16 @@ def parse_description(prefix: bytes, size: int) -> str | None:
     """
     _check_size(size)
     try:
-        prefix.decode()
+        if not prefix.isascii():
+            prefix.decode()
     except UnicodeDecodeError as error:
         # A character cut by the end of the prefix is no damage.
         if len(prefix) == size or error.start < len(prefix) - 3:
             raise _not_text() from error
         prefix, size = prefix[: error.start], max(size, error.start + 1)
-    if plain := re.match(_PLAIN_HEADER, prefix):
-        return None if plain.end() == len(prefix) < size else _shortened(_plain_description(plain))
+    if plain := _plain_header(prefix):
+        description, end = plain
+        return None if end == len(prefix) < size else _shortened(description)
     fenced, offset = _fenced(prefix)
     start = offset if fenced is None else fenced.end()
     # A header may go on past the prefix; so may the line that seems to end one.
@@ -208,15 +212,30 @@ def _own_header(description: str) -> str:
 
 
 def _scalar(description: str, *, bare: bool = True) -> str:
-    if bare and re.fullmatch(_PLAIN, description) is not None and description.lower() not in _RESERVED:
+    if bare and description.isascii() and _is_plain(description.encode()) and description.lower() not in _RESERVED:
         return description
     # `rules.one_line` has left nothing that single quotes cannot hold: no line break, control or noncharacter.
     return "'" + description.replace("'", "''") + "'"
 
 
-def _plain_description(plain: re.Match[bytes]) -> str:
+def _is_plain(line: bytes) -> bool:
+    """Whether a description stands bare: a letter first, so nothing that YAML could take for a number, date or sign."""
+    return line[:1].isalpha() and line[-1:] != b" " and not line.translate(None, _PLAIN)
+
+
+def _plain_header(document: bytes) -> tuple[str, int] | None:
+    """The description and the end of a header that is as most are; a launch reads a thousand, so without a pattern."""
+    if not document.startswith(_OPENING):
+        return None
+    start = len(_OPENING)
+    end = document.find(_CLOSING, start)
+    line = document[start:end]
+    if end < 0 or not _is_plain(line):
+        return None
+    end += len(_CLOSING)
     # Its only white space is spaces, and it holds nothing else that the stored form replaces.
-    return " ".join(plain[1].decode().split())
+    description = line.decode()
+    return " ".join(description.split()) if "  " in description else description, end + document.startswith(b"\n", end)
 
 
 def _fenced(document: bytes) -> tuple[re.Match[bytes] | None, int]:

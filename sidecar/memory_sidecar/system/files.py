@@ -225,8 +225,10 @@ def write_all(descriptor: int, data: bytes) -> None:
 
 def close(descriptor: int) -> None:
     """Let go of a descriptor. What had to reach the disk was flushed before, so an error here tells nothing."""
-    with suppress(OSError):
+    try:  # noqa: SIM105 - a launch closes a thousand notes, and `suppress` takes four times as long
         os.close(descriptor)
+    except OSError:
+        pass
 
 
 def flush(descriptor: int) -> bool:

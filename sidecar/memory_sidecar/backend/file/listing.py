@@ -87,9 +87,9 @@ _Stamp = tuple[int, int, int, int]
 
 def _is_settled(status: os.stat_result, now: int) -> bool:
     """Whether the file's time stamps, seen at `now`, would tell any later change."""
-    stamps = (status.st_ctime_ns, status.st_mtime_ns)
-    tick = _SETTLED_COARSE_NS if any(stamp % 1_000_000_000 == 0 for stamp in stamps) else _SETTLED_NS
-    return all(abs(now - stamp) > tick for stamp in stamps)
+    changed, written = status.st_ctime_ns, status.st_mtime_ns
+    tick = _SETTLED_NS if changed % 1_000_000_000 and written % 1_000_000_000 else _SETTLED_COARSE_NS
+    return abs(now - changed) > tick and abs(now - written) > tick
 
 
 def _stamp(status: os.stat_result) -> _Stamp:
