@@ -1,5 +1,6 @@
 """`doctor` for a monitor: stable codes, `--strict`, several configurations in one call."""
 
+import gzip
 import json
 import os
 import re
@@ -101,6 +102,38 @@ def test_a_journal_that_was_rotated_away_leaves_the_ledger_open_and_its_piece_an
     assert ("lost", "deleted") in [(one["run"], one["what"]) for one in answer["seen"]]
 
 
+ROTATED: dict[str, Callable[[Path], object]] = {
+    "renamed": lambda path: path.rename(f"{path}.1"),
+    "renamed by date and packed": lambda path: (
+        Path(f"{path}-20260101.gz").write_bytes(gzip.compress(path.read_bytes())),
+        path.unlink(),
+    ),
+    "renamed, and made anew": lambda path: (path.rename(f"{path}.1"), path.touch(0o600)),
+    "copied and cut": lambda path: (Path(f"{path}.1").write_bytes(path.read_bytes()), os.truncate(path, 0)),
+}
+
+
+@pytest.mark.parametrize("how", ROTATED)
+def test_a_journal_that_was_rotated_while_nobody_had_it_is_named_until_it_is_back(
+    cli: Cli, place: Place, how: str
+) -> None:
+    place.write("poison", run="lost")
+    whole = (place.runs / "lost.jsonl").read_bytes()
+    ROTATED[how](place.runs / "lost.jsonl")
+    (moved,) = place.runs.glob("lost.jsonl?*")
+    done = cli("runs", "--saw", "poison", *place.options)
+    assert (done.status, moved.name in done.err) == (1, True)
+    listed = cli("runs", *place.options)
+    assert (listed.status, "aside" in listed.out, moved.name in listed.err) == (1, True, True)
+    assert codes(cli, place)["journal-aside"] == "wrong"
+    place.write("other", run="lost")  # the run goes on, without the authority that it had
+    assert moved.name in cli("runs", "--saw", "poison", *place.options).err
+    moved.unlink()
+    (place.runs / "lost.jsonl").write_bytes(whole)
+    answer = json.loads(cli("runs", "--saw", "poison", "--json", *place.options).out)
+    assert (answer["complete"], [one["run"] for one in answer["seen"]]) == (True, ["lost"])
+
+
 def journal(text: bytes, name: str = "r") -> Callable[[Place], object]:
     return lambda place: (place.runs / f"{name}.jsonl").write_bytes(text)
 
@@ -123,6 +156,7 @@ SPOILT: dict[str, tuple[Callable[[Place], object], str]] = {
     "journal-damaged": (journal(b'{"seq":1,"type":"meta"}\n'), "wrong"),
     "journal-foreign": (journal(b"a list\n"), "wrong"),
     "journal-empty": (journal(b""), "wrong"),
+    "journal-aside": (lambda place: (place.runs / "r.jsonl.1.gz").touch(), "wrong"),
     "journal-blocked": (lambda place: (place.runs / "r.jsonl").mkdir(), "wrong"),
     "journal-misplaced": (lambda place: made(place.runs, "r", 1, "completed", identity="other"), "wrong"),
     "journal-saved-anew": (rotated, "note"),

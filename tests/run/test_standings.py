@@ -1,5 +1,6 @@
 """A listing from what is kept says what one that reads every journal says, whatever happened in between."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import pytest
 from tests.run.test_retention import made, opened
 
 from memory_sidecar.run import ledger, records, standings
-from memory_sidecar.run.standings import listed
+from memory_sidecar.run.standings import SETTLED, listed
 
 
 class Listing:
@@ -17,6 +18,7 @@ class Listing:
         self.directory, self.cache = path / "runs", path / "cache" / "runs"
         self.read: list[str] = []
         monkeypatch.setattr(standings, "WORTH_KEEPING", 1)
+        monkeypatch.setattr(standings, "SETTLED", 0)
         monkeypatch.setattr(standings, "journal", self._journal)
 
     def _journal(self, own: str, run: str, identity: str | None) -> ledger.Journaled | None:
@@ -56,6 +58,15 @@ def test_only_what_is_not_over_is_read_again(listing: Listing) -> None:
     assert listing("b") == []
 
 
+def test_what_changed_just_now_is_not_kept(listing: Listing, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Within a tick of the file system's clock a second change would leave the journal with the same marks."""
+    monkeypatch.setattr(standings, "SETTLED", SETTLED)
+    assert listing() == listing() == EVERY
+    monkeypatch.setattr(standings.time, "time_ns", lambda: 1 << 62)
+    assert listing() == EVERY
+    assert listing() == ["interrupted"]
+
+
 def test_a_run_that_goes_on_is_read_while_it_does_and_after(listing: Listing) -> None:
     listing()
     journal = opened(listing.directory / "a", "suspended", "a")
@@ -69,6 +80,14 @@ def test_a_run_that_goes_on_is_read_while_it_does_and_after(listing: Listing) ->
     assert listing() == ["interrupted"]
 
 
+def restored(path: Path) -> None:
+    """Another content of the same length and time of modification, under the same name, as a backup brings it back."""
+    status = path.stat()
+    made(path.parent, "other", 1, "suspended", identity="a")
+    path.write_bytes((path.parent / "other.jsonl").read_bytes().replace(b'"other"', b'"completed"')[: status.st_size])
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -80,8 +99,15 @@ def test_a_run_that_goes_on_is_read_while_it_does_and_after(listing: Listing) ->
         lambda path: (path.unlink(), path.mkdir()),
         lambda path: (path.unlink(), path.symlink_to("suspended.jsonl")),
         lambda path: made(path.parent, "between", 1, "error", identity="a"),
+        lambda path: path.rename(f"{path}.1"),
+        lambda path: (path.rename(f"{path}-20260101.gz"), path.touch()),
+        lambda path: (Path(f"{path}.1").write_bytes(path.read_bytes()), os.truncate(path, 0)),
+        restored,
     ],
-    ids=["removed", "damaged", "overwritten", "renamed", "unreadable", "a directory", "a link", "another beside it"],
+    ids=[
+        *("removed", "damaged", "overwritten", "renamed", "unreadable", "a directory", "a link", "another beside it"),
+        *("rotated", "rotated and made anew", "copied and cut", "restored"),
+    ],
 )
 def test_what_changes_is_seen(listing: Listing, change: Callable[[Path], object]) -> None:
     listing()

@@ -15,7 +15,16 @@ from ..system import files, staging
 from .columns import RUN_ID, Record
 from .replay import MisplacedError, check_owner, first_record
 
-__all__ = ["adopt", "check_listed", "identities", "identity_directory", "journal_name", "run_names", "stage_name"]
+__all__ = [
+    "adopt",
+    "check_listed",
+    "identities",
+    "identity_directory",
+    "journal_name",
+    "names_aside",
+    "run_names",
+    "stage_name",
+]
 
 _SUFFIX: Final = ".jsonl"
 
@@ -62,6 +71,22 @@ def run_names(directory: str) -> list[str]:
         return []
     is_named = re.compile(RUN_ID + re.escape(_SUFFIX)).fullmatch  # once: there may be a hundred thousand
     return sorted(name[: -len(_SUFFIX)] for name in names if is_named(name))
+
+
+def names_aside(directory: str) -> list[tuple[str, str]]:
+    """What lies beside the journals in `directory` under a longer name than one has: run ids, and the files' names.
+
+    So does log rotation leave them (`mon.jsonl.1`, `mon.jsonl-20260101.gz`), and so do editors and people who copy.
+
+    Raises:
+        OSError: the directory cannot be read.
+    """
+    try:
+        names = os.listdir(directory)
+    except FileNotFoundError:
+        return []
+    found = (re.fullmatch(f"({RUN_ID}){re.escape(_SUFFIX)}.+", name) for name in names if not name.endswith(_SUFFIX))
+    return sorted((match[1], match[0]) for match in found if match)
 
 
 def check_listed(directory: str, run: str, identity: str | None, first: Record) -> None:

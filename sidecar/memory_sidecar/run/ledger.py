@@ -10,14 +10,17 @@ from typing import Final
 
 from ..named_tuple import NamedTuple
 from .columns import Record, RecordError
-from .directory import check_listed, identities, identity_directory, journal_name, run_names
+from .directory import check_listed, identities, identity_directory, journal_name, names_aside, run_names
 from .glance import Standing, glance, records_of
 from .read import looked_at
 from .records import decode
 from .replay import DamagedError, replay
 from .runs import state_of
 
-__all__ = ["Journaled", "journal", "journals", "older_journals"]
+__all__ = ["ASIDE", "Journaled", "aside", "journal", "journals", "older_journals"]
+
+ASIDE: Final = "aside"
+"""The state of what was moved or copied to a longer name, as log rotation does."""
 
 
 class Journaled(NamedTuple):
@@ -30,7 +33,7 @@ class Journaled(NamedTuple):
     """As its first record has it; else that of its directory, or "" in the directory of older journals."""
     state: str
     """As `runs.RunState` has it; of one that cannot be used `empty` (no record is whole), `blocked` (it is no file),
-    `unreadable`, or the `state` of a `replay.DamagedError`."""
+    `unreadable`, `ASIDE`, or the `state` of a `replay.DamagedError`."""
     older: bool = False
     """It lies where older versions kept the journals of all identities."""
     problem: str = ""
@@ -120,7 +123,21 @@ def journals(directory: str, identity: str | None = None) -> Iterator[Journaled]
             found = journal(own, run, name)
             if found is not None:
                 yield found
+        yield from aside(own, name)
     yield from older_journals(directory, identity)
+
+
+def aside(own: str, identity: str) -> Iterator[Journaled]:
+    """The journals of `identity` that somebody moved or copied to a longer name in its directory `own`.
+
+    Nothing reads them: whether one is a part of a journal, the whole of it or a copy is for a person to say.
+
+    Raises:
+        OSError: the directory cannot be read.
+    """
+    for run, name in names_aside(own):
+        problem = f"is also, or has a part, in {name} beside it, which nothing reads"
+        yield Journaled(os.path.join(own, name), run, identity, ASIDE, problem=problem)
 
 
 def older_journals(directory: str, identity: str | None) -> Iterator[Journaled]:

@@ -8,6 +8,7 @@ journal.
 """
 
 import os
+import time
 from binascii import crc32
 from collections.abc import Iterator
 from contextlib import suppress
@@ -18,13 +19,15 @@ from ..named_tuple import NamedTuple
 from ..system import files
 from .directory import identities, identity_directory, journal_name, run_names
 from .kinds import REASONS
-from .ledger import Journaled, journal, older_journals
+from .ledger import Journaled, aside, journal, older_journals
 
-__all__ = ["WORTH_KEEPING", "Listed", "as_listed", "listed"]
+__all__ = ["SETTLED", "WORTH_KEEPING", "Listed", "as_listed", "listed"]
 
 _HEAD: Final = b"memory-sidecar standings 2\n"
 WORTH_KEEPING: Final = 1000
 """Journals from which on it pays to keep how they stood; fewer are read in a moment."""
+SETTLED: Final = 2 * 10**9
+"""Nanoseconds after which the next change surely has another time, on whatever file system."""
 _BLOCK: Final = 1000
 """Lines under one checksum: to read the cache is a tenth of what a listing takes."""
 _BLOCK_BYTES: Final = 1 << 20
@@ -60,7 +63,7 @@ def listed(directory: str, identity: str | None, cache: str | None) -> Iterator[
                 marks = _marks(f"{own}/{journal_name(run)}")
                 while newest is not None and (newest[0], newest[1]) < (name, run):
                     newest = next(kept, None)
-                if newest is not None and newest[1] == run and newest[0] == name and newest[2] == marks:
+                if newest is not None and newest[1] == run and newest[0] == name and newest[2] == marks != "":
                     writer.add(newest)
                     yield Listed(run, newest[3], name, newest[4], newest[5], int(newest[6]), None)
                 elif (found := journal(own, run, name)) is not None:
@@ -68,6 +71,7 @@ def listed(directory: str, identity: str | None, cache: str | None) -> Iterator[
                         writer.add(new)
                         writer.more = True
                     yield as_listed(found)
+            yield from map(as_listed, aside(own, name))
         writer.keep()
     finally:
         writer.close()
@@ -81,10 +85,15 @@ def as_listed(found: Journaled) -> Listed:
 
 
 def _marks(path: str) -> str:
-    """What tells that a journal is as it was."""
+    """What tells that a journal is as it was; "" where nothing does.
+
+    Of one that changed just now nothing does: another change within the clock's tick would have the same time.
+    """
     try:
         status = os.lstat(path)
     except OSError:
+        return ""
+    if abs(time.time_ns() - status.st_ctime_ns) < SETTLED:
         return ""
     return f"{status.st_ino} {status.st_size} {status.st_ctime_ns}"
 
@@ -97,7 +106,9 @@ _Kept = tuple[str, str, str, str, str, str, str]
 
 def _kept(name: str, run: str, marks: str, found: Journaled) -> _Kept | None:
     """What to keep of a journal that is listed as `run` of the identity `name`; None if it is read at each listing."""
-    if found.state not in REASONS or (found.identity, found.run) != (name, run):  # open, or on a disk without case
+    if (
+        not marks or found.state not in REASONS or (found.identity, found.run) != (name, run)
+    ):  # open, or on a disk without case
         return None
     new = (name, run, marks, found.state, found.created, found.updated, str(found.held))
     # A text with a tab or a line break, which nobody writes, would forge lines of the cache.

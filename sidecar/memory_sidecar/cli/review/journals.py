@@ -8,7 +8,7 @@ from ...assemble import Arguments, default_journal_dir
 from ...remedy import RemedyError
 from ...run.columns import is_run_id
 from ...run.directory import identity_directory
-from ...run.ledger import Journaled
+from ...run.ledger import ASIDE, Journaled
 from ...store.rules import is_key
 from ...system import files
 from ..shared.failure import Failure
@@ -38,7 +38,7 @@ def check_journals(given: Arguments, run_id: str | None, identity: str | None) -
     try:
         for one in all_journals([directory]):
             counts[one.state] = counts.get(one.state, 0) + 1
-            if not one.older and identity in (None, one.identity):
+            if not one.older and one.state != ASIDE and identity in (None, one.identity):
                 states[one.run] = one.state
             if one.problem:
                 mend = remedy(one, given._asdict())

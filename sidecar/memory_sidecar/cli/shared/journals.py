@@ -7,8 +7,8 @@ from typing import Any
 
 from ...assemble import default_journal_dir
 from ...exits import EX_CONFIG
-from ...run.directory import identities, identity_directory, run_names
-from ...run.ledger import Journaled, journals
+from ...run.directory import identities, identity_directory, journal_name, run_names
+from ...run.ledger import ASIDE, Journaled, journals
 from ...run.saw import LeftOut
 from ...system import files
 from .failure import Failure
@@ -97,6 +97,7 @@ def remedy(one: Journaled | LeftOut, given: Mapping[str, Any]) -> str:
     away = f"move {quoted(one.path)} away; until then no run of that id can be opened"
     return {
         "blocked": away,
+        ASIDE: _put_back(one),
         "foreign": away,
         "newer": "read it with that version",
         "damaged": f"restore it from a copy, or remove it: {prune}",
@@ -104,6 +105,17 @@ def remedy(one: Journaled | LeftOut, given: Mapping[str, Any]) -> str:
         "empty": f"restore it if there was more in it, or remove it: {prune}",
         "misplaced": f"move {quoted(one.path)} to where it belongs; or, if it is a copy, remove it: {prune}",
     }.get(one.state, "")
+
+
+def _put_back(one: Journaled | LeftOut) -> str:
+    """What to do with a journal that was moved or copied."""
+    directory, name = os.path.split(one.path)
+    if not os.path.lexists(os.path.join(directory, journal_name(one.run))):
+        back = f"if it is the whole journal, move it back to {journal_name(one.run)} there"
+    else:
+        back = "if it is a copy of that one, move it out of this directory"
+    other = f"put {name} as {one.identity}/{journal_name(one.run)} into another directory"
+    return f"{back}; else {other} and give runs --saw both with --journal-dir. Let no log rotation touch journals"
 
 
 def _readable(path: str) -> str:

@@ -41,6 +41,7 @@ _STYLES: Final = {
     "foreign": "bold red",
     "misplaced": "bold red",
     "unreadable": "bold red",
+    "aside": "bold red",
     "unknown": "yellow",
     "refused": "red",
     "collided": "red",
