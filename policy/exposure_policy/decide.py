@@ -4,11 +4,16 @@ Nothing here reads a file, an environment variable or an option. A caller that w
 change `table.py`, where a reviewer sees it; and even there a memory tool with an open surface stops at load.
 """
 
-from collections.abc import Iterable, Mapping
+from __future__ import annotations
+
 from types import MappingProxyType
-from typing import Final
 
 from .table import TABLE, ExposeSpec, Surface, ToolPolicy
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Final
 
 __all__ = ["TOOLS", "ExposureRefused", "check", "load", "tool_set"]
 

@@ -4,8 +4,15 @@ Nothing outside this file adds a tool or a surface, and no configuration is read
 To see what the rows mean, read `decide.py` next; together they are meant to be read in one sitting.
 """
 
+from __future__ import annotations
+
+from collections import namedtuple
 from enum import Enum
-from typing import Final, NamedTuple
+
+# Every launch of the sidecar reads this file, and loading `typing` would be a tenth of it.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
 
 __all__ = ["TABLE", "ExposeSpec", "Surface", "ToolPolicy"]
 
@@ -21,17 +28,18 @@ class Surface(Enum):
     """An agent-to-agent card, whose skills other agents call."""
 
 
-class ExposeSpec(NamedTuple):
+class ExposeSpec(namedtuple("ExposeSpec", ("mcp", "a2a"), defaults=(False, False))):
     """The outward surfaces on which a tool may appear; both are closed unless a row says otherwise.
 
     The harness is not listed here: it is not an exposure.
     """
 
-    mcp: bool = False
-    a2a: bool = False
+    mcp: bool
+    a2a: bool
+    __slots__ = ()
 
 
-class ToolPolicy(NamedTuple):
+class ToolPolicy(namedtuple("ToolPolicy", ("name", "mutates", "expose", "takes", "answers"), defaults=((), ()))):
     """One row: a tool's name, whether it changes the store, its exposure, and the shapes that strangers are not to see.
 
     `expose` has no default on purpose. A row without one cannot be built, so the decision is made
@@ -45,8 +53,9 @@ class ToolPolicy(NamedTuple):
     name: str
     mutates: bool
     expose: ExposeSpec
-    takes: tuple[str, ...] = ()
-    answers: tuple[tuple[str, ...], ...] = ()
+    takes: tuple[str, ...]
+    answers: tuple[tuple[str, ...], ...]
+    __slots__ = ()
 
 
 TABLE: Final[tuple[ToolPolicy, ...]] = (

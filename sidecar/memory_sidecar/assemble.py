@@ -7,12 +7,12 @@ made here and closed here.
 
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from .backend.choose import backend_of, must_be_named, open_backend, open_many, warnings
 from .backend.opened import BackendError, Opened, Running
 from .config import LAUNCHED, Config, ConfigError, load
 from .exits import StartError
+from .hints import TYPE_CHECKING
 from .named_tuple import NamedTuple
 from .observe import gauges, log
 from .options import OptionsError, age

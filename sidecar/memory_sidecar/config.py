@@ -5,8 +5,8 @@ misspelling of ours: a setting that silently does nothing is worse than an error
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Final
 
+from .hints import Annotated, Any, Final
 from .named_tuple import NamedTuple
 from .options import AGE, OptionsError, age, decode_options, shown_key, whole
 from .remedy import RemedyError

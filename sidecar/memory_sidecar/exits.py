@@ -3,8 +3,7 @@
 Statuses from 64 on are those of sysexits.h. No other file writes a status as a number.
 """
 
-from typing import Final
-
+from .hints import Final
 from .remedy import RemedyError
 
 __all__ = ["EX_CONFIG", "EX_FOUND", "EX_NOPERM", "EX_OK", "EX_USAGE", "StartError"]

@@ -1,11 +1,12 @@
 """Named tuples, made quickly: what `typing.NamedTuple` makes, at a tenth of the time to define one.
 
 The standard one writes a function as text and compiles it for each class. A launch defines some forty of them, which
-took a twelfth of it. Type checkers see the standard one. Nothing else of the product is imported here.
+took a twelfth of it. Type checkers see the standard one. Nothing but the words of hints is imported here.
 """
 
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+
+from .hints import TYPE_CHECKING, Any
 
 __all__ = ["NamedTuple"]
 

@@ -5,13 +5,13 @@ tuples are as frozen as frozen dataclasses; importing `dataclasses` would cost a
 """
 
 import types
-import typing
-from collections.abc import Mapping
-from typing import Any, Final, NamedTuple, TypeVar
+from collections.abc import Mapping, Sequence
 
+from .hints import Annotated, Any, Final, TypeVar
+from .named_tuple import NamedTuple
 from .remedy import RemedyError
 
-__all__ = ["AGE", "OptionsError", "age", "decode_options", "shown_key", "suggestion", "whole"]
+__all__ = ["AGE", "OptionsError", "age", "decode_options", "hints_of", "kinds_of", "shown_key", "suggestion", "whole"]
 
 T = TypeVar("T", bound=NamedTuple)
 
@@ -49,8 +49,7 @@ def decode_options(into: type[T], values: object, where: str) -> T:
             f"{where or 'the configuration'} must be a mapping of options; found {_shown(values)}",
             f"write them as `{name}: {{option: value}}`, or one a line below `{name}:`",
         )
-    hints = typing.get_type_hints(into)
-    fields = into._fields
+    hints, fields = hints_of(into), into._fields
     for key, value in values.items():
         if key not in fields:
             raise OptionsError(f"{_at(where, key)} is not an option", suggestion(str(key), list(fields)))
@@ -100,9 +99,30 @@ def _at(where: str, key: object) -> str:
     return f"{where}.{shown_key(key)}" if where else shown_key(key)
 
 
+def hints_of(into: type[NamedTuple]) -> Mapping[str, Any]:
+    """The annotations of all fields."""
+    hints = into.__annotations__
+    if not all(isinstance(hint, type | types.GenericAlias | types.UnionType) for hint in hints.values()):
+        # Text, or words of `typing`: then that is loaded.
+        from typing import get_type_hints
+
+        return get_type_hints(into, include_extras=True)
+    return hints
+
+
+def kinds_of(hint: Any) -> tuple[list[type], Sequence[Mapping[str, Any]]]:
+    """What a field with this annotation may hold, `NoneType` too, and what it is annotated with beside its type."""
+    rules: Sequence[Mapping[str, Any]] = getattr(hint, "__metadata__", ())  # of the standard `Annotated`
+    if getattr(hint, "__origin__", None) is Annotated:
+        hint, *rules = hint.__args__
+    elif rules:
+        hint = hint.__origin__
+    several = hint.__args__ if isinstance(hint, types.UnionType) else (hint,)
+    return [getattr(one, "__origin__", one) for one in several], rules
+
+
 def _check_type(where: str, value: object, hint: Any) -> None:
-    allowed = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
-    kinds = [typing.get_origin(kind) or kind for kind in allowed]
+    kinds, _ = kinds_of(hint)
     if value is None and types.NoneType in kinds:
         return
     # A boolean is an int to Python, never to a person who writes YAML.

@@ -7,7 +7,8 @@ they give description and body as they are stored, inside JSON and as data. What
 """
 
 import re
-from typing import Final
+
+from .hints import Final
 
 __all__ = ["neutralise", "shows", "visible"]
 

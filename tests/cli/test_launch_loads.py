@@ -7,7 +7,7 @@ from tests.support.sidecar import Sidecar, environment
 
 NOT_YET = (
     *("argparse", "asyncio", "dataclasses", "inspect", "jsonschema", "logging", "nats", "socket", "ssl"),
-    *("subprocess", "tempfile", "typing_extensions", "unicodedata", "yaml"),
+    *("subprocess", "tempfile", "typing", "typing_extensions", "unicodedata", "yaml"),
     *(
         f"memory_sidecar.{name}"
         for name in (

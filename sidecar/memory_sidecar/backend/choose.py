@@ -1,9 +1,9 @@
 """The table of backends, and what a configuration means by it. A backend's module is imported only when chosen."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final
 
 from ..config import Config
+from ..hints import TYPE_CHECKING, Any, Final
 from ..options import OptionsError, decode_options, suggestion
 from .opened import BackendError, Running
 from .row import Place, Row

@@ -4,8 +4,8 @@ A new backend is a module with its options, its `Backend` (`store.contract`) and
 """
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
 
+from ..hints import TYPE_CHECKING, Any
 from ..named_tuple import NamedTuple
 from .opened import Running
 

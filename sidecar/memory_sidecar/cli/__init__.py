@@ -9,9 +9,10 @@ import gc
 import os
 import sys
 from importlib import import_module
-from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ..exits import EX_CONFIG, StartError
+from ..hints import TYPE_CHECKING, Final
+from ..named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     import argparse

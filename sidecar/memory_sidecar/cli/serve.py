@@ -21,11 +21,11 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
 
 from ..assemble import lock_down, prepare
 from ..backend.choose import is_brought
 from ..exits import EX_USAGE, StartError
+from ..hints import TYPE_CHECKING, Final
 from ..observe import log
 from ..system.inherited import has_descriptors, put_right, restart_alone
 from ..version import __version__

@@ -5,8 +5,8 @@ none are told, as each has its own.
 """
 
 from collections.abc import Mapping
-from typing import Final
 
+from ..hints import Final
 from ..named_tuple import NamedTuple
 
 __all__ = ["GAUGES", "Gauge", "add", "leave_out_notes", "see", "seen"]

@@ -15,7 +15,8 @@ import stat
 import threading
 import time
 from collections.abc import Iterator
-from typing import Final, Literal
+
+from ..hints import Final, Literal
 
 __all__ = [
     "FORMATS",

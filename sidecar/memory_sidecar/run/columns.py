@@ -2,8 +2,8 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final, Literal
 
+from ..hints import Any, Final, Literal
 from ..named_tuple import NamedTuple
 
 __all__ = [

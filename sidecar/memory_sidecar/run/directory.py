@@ -8,8 +8,8 @@ import os
 import re
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Final
 
+from ..hints import Final
 from ..store.rules import is_key
 from ..system import files, staging
 from .columns import RUN_ID, Record

@@ -12,8 +12,8 @@ import stat
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Final
 
+from ..hints import Final
 from ..observe import log
 from ..system import files
 from .columns import FIRST_VERSION

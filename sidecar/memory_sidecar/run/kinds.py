@@ -11,8 +11,8 @@ would have to say "damaged", and reads all journals that it can.
 
 import sys
 from collections.abc import Iterator, Sequence
-from typing import Final, Literal, get_args
 
+from ..hints import Final, Literal, words
 from ..store.scope import SHOWN, Granted, Lost
 from .columns import (
     COUNT,
@@ -50,7 +50,7 @@ __all__ = [
 
 Reason = Literal["suspended", "completed", "error", "budget", "max_iterations"]
 """Why a run stopped. Every ending but `completed` can be resumed."""
-REASONS: Final[tuple[Reason, ...]] = get_args(Reason)
+REASONS: Final[tuple[Reason, ...]] = words(Reason)
 
 Listed = Literal["index", "memory_list"]
 """What shows all descriptions: the index at a run's start, and the tool."""
@@ -58,8 +58,8 @@ Listed = Literal["index", "memory_list"]
 HELD: Final = "held"
 """Why a run has authority that its harness handed in: beside the reasons of `store.scope`."""
 
-_GAINS: Final = (*get_args(Granted), HELD)
-_LOSSES: Final = get_args(Lost)
+_GAINS: Final = (*words(Granted), HELD)
+_LOSSES: Final = words(Lost)
 
 _TIME: Final = Field(TEXT)
 _STORE: Final = Field(TEXT, about="Fingerprint of the store in which revisions mean something.")
@@ -303,7 +303,7 @@ KINDS: Final[dict[str, Kind]] = {
         time="time",
         fields={
             "time": _TIME,
-            "what": Field(one_of(*get_args(Listed))),
+            "what": Field(one_of(*words(Listed))),
             "notes": Field(COUNT, about="How many."),
             "since": Field(
                 TEXT,

@@ -11,8 +11,8 @@ import re
 import time
 from binascii import crc32
 from collections.abc import Iterable, Mapping
-from typing import Final
 
+from ..hints import Final
 from ..store.scope import SHOWN, Change
 from .columns import FIRST_VERSION, RUN_ID, Met, Record, RecordError, is_run_id
 from .kinds import HELD, REASONS, VERSION, Listed, Reason, check, version_of

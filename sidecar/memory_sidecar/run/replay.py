@@ -6,8 +6,8 @@ around.
 """
 
 from collections.abc import Callable
-from typing import Final
 
+from ..hints import Final
 from ..named_tuple import NamedTuple
 from .columns import Reading
 from .kinds import KINDS, VERSION

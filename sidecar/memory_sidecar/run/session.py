@@ -5,8 +5,8 @@ Serve the call, journal what it did to the scope, and only then let the reply go
 
 import os
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final, Literal
 
+from ..hints import TYPE_CHECKING, Any, Final, Literal
 from ..named_tuple import NamedTuple
 from ..store.authority import Store
 from ..store.errors import StoreError

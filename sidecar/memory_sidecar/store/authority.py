@@ -8,8 +8,8 @@ other header lines stay when it is overwritten.
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from typing import Final, Literal, Protocol, TypeVar
 
+from ..hints import Final, Literal, Protocol, TypeVar
 from .contract import ABSENT, Backend, Entry, Info, Item, Stored
 from .document import check_text, parse, serialize
 from .errors import (

@@ -23,8 +23,8 @@ contract's suite (`memory_sidecar.testing`) checks each sentence below on real e
 """
 
 from enum import Enum
-from typing import Final, Literal, Protocol
 
+from ..hints import Final, Literal, Protocol
 from ..named_tuple import NamedTuple
 
 __all__ = ["ABSENT", "ANYTHING", "Backend", "Entry", "Expected", "Info", "Item", "Stored"]

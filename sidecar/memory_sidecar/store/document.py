@@ -16,8 +16,8 @@ points proves: unremarkable ASCII words stand bare, everything else stands in si
 """
 
 import re
-from typing import TYPE_CHECKING, Final
 
+from ..hints import TYPE_CHECKING, Final
 from .contract import Entry
 from .errors import InvalidError, UnreadableError
 from .rules import MAX_DESCRIPTION, MAX_ENTRY_BYTES, MAX_READ_BYTES, one_line

@@ -4,7 +4,7 @@ So each says in one sentence what is wrong and in one what to do, and none carri
 traceback: the cause is chained for the operator's log, and what an operator must mend is kept beside the text.
 """
 
-from typing import ClassVar, Literal
+from ..hints import ClassVar, Literal
 
 __all__ = [
     "ConflictError",

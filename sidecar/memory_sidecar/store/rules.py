@@ -4,8 +4,8 @@ Every method of every backend validates here before it touches its store.
 """
 
 import re
-from typing import Final
 
+from ..hints import Final
 from ..plain import shows
 from .errors import InvalidError, StoreFullError
 

@@ -7,8 +7,8 @@ and the index grant nothing, nor does a refusal that shows a description (show):
 """
 
 from collections.abc import Mapping
-from typing import Final, Literal
 
+from ..hints import Final, Literal
 from ..named_tuple import NamedTuple
 
 __all__ = ["SHOWN", "Change", "Granted", "Lost", "Scope"]

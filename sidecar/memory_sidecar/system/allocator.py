@@ -2,7 +2,8 @@
 
 import sys
 from contextlib import suppress
-from typing import Final
+
+from ..hints import Final
 
 __all__ = ["settle"]
 

@@ -7,8 +7,8 @@ then say the same.
 import os
 import sys
 from contextlib import suppress
-from typing import Final
 
+from ..hints import Final
 from ..named_tuple import NamedTuple
 from ..remedy import RemedyError
 from . import files

@@ -6,7 +6,8 @@
 import errno
 import os
 from functools import cache
-from typing import TYPE_CHECKING, Final
+
+from ..hints import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from .lockdown.kernel import Kernel

@@ -11,8 +11,8 @@ import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Final
 
+from ..hints import Final
 from ..remedy import RemedyError
 
 __all__ = [

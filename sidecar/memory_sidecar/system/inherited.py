@@ -11,7 +11,8 @@ import os
 import signal
 import sys
 from contextlib import suppress
-from typing import Final
+
+from ..hints import Final
 
 __all__ = ["has_descriptors", "has_room", "put_right", "restart_alone", "stopping_signals", "threads"]
 

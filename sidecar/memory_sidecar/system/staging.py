@@ -10,8 +10,8 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Final
 
+from ..hints import Final
 from . import exchange, files
 
 __all__ = ["publish_new", "publish_over", "staged", "stale", "sweep"]

@@ -10,10 +10,10 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from importlib import import_module
 from types import MappingProxyType
-from typing import Any, Final
 
 from exposure_policy import TOOLS, Surface, ToolPolicy, check, tool_set
 
+from ..hints import Any, Final
 from ..store.authority import Store
 from ..store.errors import InvalidError, StoreError
 from ..store.scope import Scope

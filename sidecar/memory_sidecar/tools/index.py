@@ -5,8 +5,8 @@ that may have been planted: one line an entry, neutralised when rendered, whatev
 """
 
 from collections.abc import Sequence
-from typing import Final
 
+from ..hints import Final
 from ..plain import neutralise
 from ..store.contract import Item
 

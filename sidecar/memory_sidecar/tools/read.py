@@ -3,8 +3,7 @@
 Header lines of another program come beside the content: nothing that is stored is hidden from a reader.
 """
 
-from typing import Final
-
+from ..hints import Final
 from ..store.authority import Store
 from ..store.document import other_lines
 from ..store.errors import KeyNotFoundError, UnreadableError

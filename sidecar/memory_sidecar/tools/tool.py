@@ -1,8 +1,8 @@
 """What a tool is: its definition in MCP's terms, and the function that serves a call."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final
 
+from ..hints import Any, Final
 from ..named_tuple import NamedTuple
 from ..store.authority import Store
 from ..store.errors import StoreError

@@ -1,7 +1,6 @@
 """`memory_write`: create a memory, or replace one on purpose. A refusal tells the model its one next step."""
 
-from typing import Final
-
+from ..hints import Final
 from ..plain import neutralise
 from ..store.authority import Store
 from ..store.errors import KeyExistsError, KeyNotFoundError, StaleError, StoreError, UnreadableError

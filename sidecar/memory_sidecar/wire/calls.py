@@ -2,8 +2,8 @@
 
 import threading
 import time
-from typing import TYPE_CHECKING, Any, Final
 
+from ..hints import TYPE_CHECKING, Any, Final
 from .eras import Era
 from .messages import Request, RequestId
 

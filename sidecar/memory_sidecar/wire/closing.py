@@ -1,8 +1,8 @@
 """The end of a session: answer what was asked, suspend every open run, let the backend go. Nothing waits for ever."""
 
 import time
-from typing import Final
 
+from ..hints import Final
 from ..observe import log
 from .lanes import Lane
 from .opening import suspend

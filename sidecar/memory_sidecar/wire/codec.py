@@ -7,8 +7,8 @@ import json
 import re
 from collections.abc import Iterator
 from math import isinf
-from typing import Any, Final
 
+from ..hints import Any, Final
 from .codes import INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR
 from .messages import Invalid, Message, Notification, Request
 from .outline import Outline, is_id

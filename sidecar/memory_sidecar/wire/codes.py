@@ -5,7 +5,7 @@ reserved range (-32768 to -32000), as MCP 2026-07-28 asks of a program's own cod
 protocol). docs/protocol.md lists the same table.
 """
 
-from typing import Any, Final
+from ..hints import Any, Final
 
 __all__ = [
     "CODES",

@@ -3,9 +3,8 @@
 On the main thread, in the order in which frames arrive; all that takes time is left to the lanes.
 """
 
-from typing import Any
-
 from ..exits import EX_CONFIG, EX_NOPERM, StartError
+from ..hints import Any
 from ..observe import log
 from . import messages as m
 from .calls import Call

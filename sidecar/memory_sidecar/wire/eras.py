@@ -9,8 +9,8 @@ A new modern revision is a new entry in `MODERN_VERSIONS`, and a look at what it
 """
 
 from enum import Enum
-from typing import Any, Final
 
+from ..hints import Any, Final
 from ..version import __version__
 from .codes import INVALID_PARAMS, UNSUPPORTED_PROTOCOL_VERSION, Error
 from .messages import DISCOVER, INITIALIZE, SERVER, TOOLS_LIST, Request

@@ -10,9 +10,8 @@ probe with `initialize` on the same pipe, and that shows its user the answer. On
 request that is refused is just refused.
 """
 
-from typing import Any, Final
-
 from ..exits import EX_NOPERM
+from ..hints import Any, Final
 from .codes import INVALID_PARAMS, MISSING_REQUIRED_CLIENT_CAPABILITY, Error
 from .messages import EXTENSION
 from .ticket import Ticket

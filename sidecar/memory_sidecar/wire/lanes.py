@@ -8,8 +8,8 @@ before; runs do not wait for each other. One lane more, `control`, serves what b
 import threading
 from collections.abc import Callable
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Final
 
+from ..hints import TYPE_CHECKING, Final
 from ..named_tuple import NamedTuple
 from ..system import inherited
 from .codes import REFUSED, Error

@@ -8,9 +8,9 @@ before a `Service` or `StartError` could be handed to `serve`, which gives the a
 import errno
 import json
 import select
-from typing import Any, Final
 
 from ..exits import EX_CONFIG, StartError
+from ..hints import Any, Final
 from .codes import REFUSED
 from .stdio import receive, send
 

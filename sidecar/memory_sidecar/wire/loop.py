@@ -10,8 +10,8 @@ import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Final
 
+from ..hints import Final
 from ..system.inherited import stopping_signals
 from .codec import Splitter
 from .outline import Outline

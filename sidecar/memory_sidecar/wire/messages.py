@@ -1,8 +1,8 @@
 """The words of the wire: names of methods and members, and the shapes of messages. MCP's wherever MCP has one."""
 
 import json
-from typing import Any, Final
 
+from ..hints import Any, Final
 from ..named_tuple import NamedTuple
 from ..tools.tool import Outcome
 

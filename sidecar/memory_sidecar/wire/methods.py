@@ -5,9 +5,9 @@ beside is added where answers are sent. It raises `Error` for what the harness i
 """
 
 from collections.abc import Callable
-from typing import Any, Final
 
 from ..exits import EX_CONFIG
+from ..hints import Any, Final
 from ..observe import log
 from ..run.journal import JournalError
 from ..run.session import RunRefusedError

@@ -5,8 +5,8 @@ first record. So an opening that is refused or cancelled leaves nothing behind, 
 """
 
 import json
-from typing import TYPE_CHECKING, Any, Final
 
+from ..hints import TYPE_CHECKING, Any, Final
 from ..observe import gauges, log
 from ..run.records import REASONS, Reason
 from ..run.session import RESUMES, HandedScope, Run, check_resumable

@@ -7,8 +7,8 @@ and of that only a few kilobytes.
 
 import json
 import re
-from typing import Final, TypeGuard
 
+from ..hints import Final, TypeGuard
 from .messages import RequestId
 
 __all__ = ["MAX_ID", "Outline", "is_id"]

@@ -2,8 +2,8 @@
 
 import threading
 from collections.abc import Callable
-from typing import Any
 
+from ..hints import Any
 from .codec import encode
 from .stdio import send as write
 

@@ -1,8 +1,8 @@
 """What a started process serves: made by `assemble`, used by the wire."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
+from ..hints import TYPE_CHECKING
 from ..named_tuple import NamedTuple
 from ..run.session import Setting
 from ..store.contract import Info

@@ -1,8 +1,8 @@
 """One request on its lane: served, answered, told to the operator. What goes wrong becomes an answer here."""
 
 import time
-from typing import Any
 
+from ..hints import Any
 from ..observe import log
 from ..remedy import RemedyError
 from ..run.journal import JournalError

@@ -1,9 +1,9 @@
 """What the parts of the wire share while one harness is served. The rules are in the parts, not here."""
 
 import threading
-from typing import TYPE_CHECKING
 
 from ..exits import StartError
+from ..hints import TYPE_CHECKING
 from .calls import Calls
 from .gate import Gate
 from .lanes import Lanes

@@ -10,8 +10,8 @@ for it any more, and serves one request after the other; so the state of its run
 
 from collections.abc import Mapping
 from enum import Enum
-from typing import Final
 
+from ..hints import Final
 from ..named_tuple import NamedTuple
 from . import messages as m
 from .codes import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, REFUSED, Error

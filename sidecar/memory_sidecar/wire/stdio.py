@@ -8,8 +8,8 @@ import os
 import select
 import stat
 from collections.abc import Callable
-from typing import Final
 
+from ..hints import Final
 from ..named_tuple import NamedTuple
 
 __all__ = [

@@ -14,8 +14,8 @@ may not be possible then, so that is left to the harness.
 
 import os
 import stat
-from typing import Final
 
+from ..hints import Final
 from ..system import files
 from ..system.digest import compare_digest
 from .stdio import TICKET_VARIABLE

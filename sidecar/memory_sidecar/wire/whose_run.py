@@ -4,8 +4,7 @@ A run id is a name within an identity. A process that serves one identity has no
 one that serves many refuses whatever names none, so that a forgotten name is never somebody's memory.
 """
 
-from typing import TYPE_CHECKING
-
+from ..hints import TYPE_CHECKING
 from ..run.records import is_run_id
 from ..store.rules import is_key
 from . import messages as m

@@ -2,8 +2,8 @@
 
 import os
 import stat
-from typing import Final
 
+from ...hints import Final
 from ...store.contract import ABSENT, ANYTHING, Expected
 from ...store.errors import ConflictError, StoreError
 from ...store.rules import MAX_READ_BYTES

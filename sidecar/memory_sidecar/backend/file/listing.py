@@ -4,8 +4,8 @@ import errno
 import os
 import time
 from collections.abc import Container
-from typing import Final
 
+from ...hints import Final
 from ...store.contract import Item
 from ...store.document import HEADER_BYTES, UNREADABLE, parse_description
 from ...store.errors import UnreadableError

@@ -2,8 +2,8 @@
 
 import errno
 import os
-from typing import Annotated
 
+from ...hints import Annotated
 from ...named_tuple import NamedTuple
 from ...observe import log
 from ...remedy import RemedyError

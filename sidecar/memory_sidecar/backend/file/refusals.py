@@ -1,8 +1,8 @@
 """What a model reads when the disk refuses: one sentence of what is wrong, one of what to do, never a path."""
 
 import errno
-from typing import Final
 
+from ...hints import Final
 from ...store.errors import UnreadableError
 
 __all__ = ["REPLACED", "TOO_LONG", "closed", "explained", "occupied"]

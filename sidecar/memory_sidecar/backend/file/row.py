@@ -1,8 +1,8 @@
 """The row of the backend that keeps notes in files."""
 
 import os
-from typing import TYPE_CHECKING
 
+from ...hints import TYPE_CHECKING
 from ...system import files
 from ..opened import Running
 from ..row import Place, Row

@@ -9,8 +9,8 @@ text that it has not seen, since revisions are digests of the notes.
 """
 
 import os
-from typing import Final
 
+from ...hints import Final
 from ...named_tuple import NamedTuple
 from ...system import files, staging
 from ...system.digest import digest

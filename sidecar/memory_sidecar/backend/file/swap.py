@@ -19,8 +19,8 @@ import errno
 import os
 import re
 from contextlib import suppress
-from typing import Final
 
+from ...hints import Final
 from ...store.contract import ANYTHING, Expected
 from ...store.errors import ConflictError, OutcomeUnknownError, UnreadableError
 from ...system import exchange, files, staging

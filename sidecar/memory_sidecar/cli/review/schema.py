@@ -17,7 +17,6 @@ import ast
 import inspect
 import textwrap
 import types
-import typing
 from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any, Final
@@ -25,7 +24,7 @@ from typing import Any, Final
 from ...backend.choose import rows
 from ...backend.row import Row
 from ...config import Config, MemoryConfig
-from ...options import whole
+from ...options import hints_of, kinds_of, whole
 from ...store.rules import KEY, MAX_KEY
 from ..shared.report import print_json
 
@@ -94,16 +93,13 @@ def _block(kind: type[Any]) -> dict[str, Any]:
 
 def _fields(kind: type[Any]) -> dict[str, Any]:
     about = _about(kind)
-    hints = typing.get_type_hints(kind, include_extras=True)
+    hints = hints_of(kind)
     return {name: _field(hints[name], about.get(name, ""), kind._field_defaults.get(name)) for name in kind._fields}
 
 
 def _field(hint: Any, about: str, default: object) -> dict[str, Any]:
-    rules: list[Mapping[str, Any]] = []
-    if typing.get_origin(hint) is typing.Annotated:
-        hint, *rules = typing.get_args(hint)
-    several = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
-    names = [_TYPES[typing.get_origin(one) or one] for one in several if (typing.get_origin(one) or one) in _TYPES]
+    kinds, rules = kinds_of(hint)
+    names = [_TYPES[one] for one in kinds if one in _TYPES]
     field: dict[str, Any] = {"type": names[0] if len(names) == 1 else names}
     if about:
         field["description"] = about

@@ -4,10 +4,10 @@ without loading a parser."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
 
 from ...assemble import Arguments
 from ...exits import StartError
+from ...hints import TYPE_CHECKING, Any, Final
 from ...remedy import RemedyError
 from ...system.files import at_home
 

@@ -26,8 +26,8 @@ import struct
 import sys
 import time
 from collections.abc import Sequence
-from typing import Final
 
+from ...hints import Final
 from .held import Held, LockdownError, Mode
 from .kernel import Kernel, machine, name_of
 from .landlock import ABI_SCOPES, landlock_abi, restrict

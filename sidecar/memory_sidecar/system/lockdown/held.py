@@ -1,7 +1,6 @@
 """What a lock holds, in words, and the error of one that doesn't."""
 
-from typing import Literal
-
+from ...hints import Literal
 from ...named_tuple import NamedTuple
 
 __all__ = ["Held", "LockdownError", "Mode"]

@@ -3,8 +3,8 @@
 import errno
 import os
 import sys
-from typing import TYPE_CHECKING
 
+from ...hints import TYPE_CHECKING
 from .tables import CONDITIONAL, MACHINES, REFUSED, USED, Machine
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ import errno
 import os
 import struct
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
 
+from ...hints import Final
 from .held import LockdownError
 from .kernel import Kernel, name_of
 

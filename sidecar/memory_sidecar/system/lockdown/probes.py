@@ -4,8 +4,8 @@ import errno
 import os
 import struct
 from collections.abc import Sequence
-from typing import Any, Final
 
+from ...hints import Any, Final
 from .held import Held
 from .kernel import Kernel
 from .landlock import ABI_PORTS, root_is_listed

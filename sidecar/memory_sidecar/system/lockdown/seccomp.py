@@ -4,8 +4,8 @@ import errno
 import struct
 from collections.abc import Iterable
 from itertools import chain
-from typing import Final
 
+from ...hints import Final
 from ...named_tuple import NamedTuple
 from .tables import CONDITIONAL, NEWEST, REFUSED, UNKNOWN, Machine, Numbers
 

@@ -4,8 +4,8 @@ Data alone: what a call's arguments decide is in `seccomp`, what a Landlock vers
 """
 
 from collections.abc import Mapping
-from typing import Final
 
+from ...hints import Final
 from ...named_tuple import NamedTuple
 
 __all__ = ["CONDITIONAL", "MACHINES", "NEWEST", "REFUSED", "UNKNOWN", "USED", "Machine", "Numbers"]
