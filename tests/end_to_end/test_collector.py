@@ -13,11 +13,11 @@ import pytest
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, TraceState, use_span
 from tests.observe.test_log import fill, quarrel
-from tests.support.collector import Collector, collector
+from tests.support.collector import Collector, collector, patient
 from tests.support.ports import free_port
 from tests.support.speaker import Speaker
 
-from memory_sidecar.harness import MemorySidecar
+from memory_sidecar.harness import MemorySidecar, bounds
 from memory_sidecar.system import lockdown
 
 PARENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
@@ -39,15 +39,14 @@ def test_a_call_arrives_on_the_harness_trace(tmp_path: Path, receiver: Collector
         "OTEL_EXPORTER_OTLP_COMPRESSION": "gzip",
         "OTEL_EXPORTER_OTLP_HEADERS": "authorization=Bearer%20SENTINEL",
         "OTEL_RESOURCE_ATTRIBUTES": "deployment.environment.name=test",
+        **patient(tmp_path / "patient"),
     }
     with Speaker(tmp_path, "--run", "monday", *REQUIRE, "--log-level", "debug", env=env) as speaker:
         first_asked = speaker.greet()
         speaker.call("memory_write", meta={"traceparent": PARENT, "tracestate": "vendor=1"}, **NOTE)
         speaker.call("memory_write", meta={"traceparent": PARENT}, **NOTE)
         speaker.call("memory_sing", SENTINEL="SENTINEL")
-        began = time.monotonic()
         assert speaker.end() == 0
-        assert time.monotonic() - began < 2
 
     assert sorted(set(receiver.paths)) == ["/v1/metrics", "/v1/traces"]
     assert {headers["authorization"] for headers in receiver.headers} == {"Bearer SENTINEL"}
@@ -84,6 +83,7 @@ def test_a_call_arrives_on_the_harness_trace(tmp_path: Path, receiver: Collector
 
 def test_a_service_is_named_by_its_operator(tmp_path: Path, receiver: Collector) -> None:
     env = {"OTEL_EXPORTER_OTLP_ENDPOINT": receiver.url, "OTEL_SERVICE_NAME": "fleet-memory"}
+    env |= patient(tmp_path / "patient")
     with Speaker(tmp_path, env=env) as speaker:
         speaker.greet()
     assert receiver.resource["service.name"] == "fleet-memory"
@@ -91,7 +91,7 @@ def test_a_service_is_named_by_its_operator(tmp_path: Path, receiver: Collector)
 
 @pytest.mark.usefixtures("both_eras")
 def test_nothing_of_a_note_or_an_argument_arrives(tmp_path: Path, receiver: Collector) -> None:
-    env = {"OTEL_EXPORTER_OTLP_ENDPOINT": receiver.url}
+    env = {"OTEL_EXPORTER_OTLP_ENDPOINT": receiver.url, **patient(tmp_path / "patient")}
     with Speaker(tmp_path, "--log-level", "debug", env=env) as speaker:
         speaker.greet()
         quarrel(speaker, tmp_path)
@@ -108,7 +108,8 @@ def test_nothing_of_a_note_or_an_argument_arrives(tmp_path: Path, receiver: Coll
 
 @pytest.mark.usefixtures("both_eras")
 def test_a_refused_client_is_counted(tmp_path: Path, receiver: Collector) -> None:
-    with Speaker(tmp_path, env={"OTEL_EXPORTER_OTLP_ENDPOINT": receiver.url}) as speaker:
+    env = {"OTEL_EXPORTER_OTLP_ENDPOINT": receiver.url, **patient(tmp_path / "patient")}
+    with Speaker(tmp_path, env=env) as speaker:
         asked = speaker.greet(token="w" * 43)
         assert speaker.wait() == 77
     assert receiver.named(asked)["attributes"]["error.type"] == "-32021"
@@ -118,6 +119,7 @@ def test_a_refused_client_is_counted(tmp_path: Path, receiver: Collector) -> Non
 
 def test_a_proxy_is_used_where_the_system_names_one(tmp_path: Path, receiver: Collector) -> None:
     env = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector.invalid:4318", "HTTP_PROXY": receiver.url}
+    env |= patient(tmp_path / "patient")
     with Speaker(tmp_path, *REQUIRE, env={**env, "http_proxy": receiver.url}) as speaker:
         speaker.greet()
     assert "http://collector.invalid:4318/v1/traces" in receiver.paths
@@ -153,19 +155,18 @@ def test_no_other_port_is_open(tmp_path: Path, receiver: Collector) -> None:
 
 # --- a collector that doesn't serve -----------------------------------------------------------------------------------
 
+# Whoever waited for such a collector would wait for as long, which is more than a test waits for an answer or an end.
+FOR_LONG = {"OTEL_EXPORTER_OTLP_TIMEOUT": "600"}
+
 
 def test_a_dead_collector_delays_nothing(tmp_path: Path) -> None:
     port = free_port()
-    env = {"OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{port}"}
+    env = {"OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{port}", **FOR_LONG}
     with Speaker(tmp_path, *REQUIRE, env=env) as speaker:
         speaker.greet()
-        began = time.monotonic()
         for _ in range(20):
             assert not speaker.call("memory_list")["isError"]
-        assert time.monotonic() - began < 2
-        began = time.monotonic()
         assert speaker.end() == 0
-        assert time.monotonic() - began < 1
 
     lines = speaker.log.splitlines()
     assert len(lines) == 2
@@ -178,24 +179,21 @@ def test_a_collector_that_was_dead_for_long_is_not_waited_for(tmp_path: Path) ->
     env = {
         "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": f"http://127.0.0.1:{free_port()}",
         "OTEL_BSP_SCHEDULE_DELAY": "50",
+        **FOR_LONG,
     }
     with Speaker(tmp_path, env=env) as speaker:
         speaker.greet()
-        time.sleep(0.5)  # by now an attempt has failed and waits to be repeated
-        began = time.monotonic()
+        time.sleep(0.5)  # by now an attempt has failed and waits to be repeated, or is made at the end
         assert speaker.end() == 0
-        assert time.monotonic() - began < 1
     assert speaker.log.count("telemetry is not sent") == 1
 
 
-def test_a_collector_that_never_answers_delays_the_end_by_two_seconds(tmp_path: Path, receiver: Collector) -> None:
+def test_a_collector_that_never_answers_is_not_waited_for(tmp_path: Path, receiver: Collector) -> None:
     receiver.answer.clear()
-    with Speaker(tmp_path, env={"OTEL_EXPORTER_OTLP_ENDPOINT": receiver.url}) as speaker:
+    with Speaker(tmp_path, env={"OTEL_EXPORTER_OTLP_ENDPOINT": receiver.url, **FOR_LONG}) as speaker:
         speaker.greet()
         assert not speaker.call("memory_list")["isError"]
-        began = time.monotonic()
         assert speaker.end() == 0
-        assert time.monotonic() - began < 3
     for signal in ("traces", "metrics"):
         assert re.search(f"telemetry is lost: what waited at the end .*signal={signal} ", speaker.log)
 
@@ -207,14 +205,13 @@ def test_a_dead_collector_and_a_full_stderr_stall_no_call(tmp_path: Path) -> Non
         "OTEL_BSP_SCHEDULE_DELAY": "10",
         "OTEL_BSP_MAX_QUEUE_SIZE": "2",
         "OTEL_BSP_MAX_EXPORT_BATCH_SIZE": "1",
+        **FOR_LONG,
     }
     try:
         with Speaker(tmp_path, "--log-level", "debug", env=env, stderr=writing) as speaker:
             speaker.greet()
-            began = time.monotonic()
             for _ in range(50):
                 speaker.call("memory_list")
-            assert time.monotonic() - began < 5
             assert speaker.end() == 0
     finally:
         os.close(reading)
@@ -271,8 +268,11 @@ def test_without_the_packages_memory_works(tmp_path: Path) -> None:
 
 
 @pytest.mark.anyio
-async def test_the_harness_passes_its_span_on(tmp_path: Path, receiver: Collector) -> None:
-    env = {**os.environ, "OTEL_EXPORTER_OTLP_ENDPOINT": receiver.url}
+async def test_the_harness_passes_its_span_on(
+    tmp_path: Path, receiver: Collector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bounds, "IDLE_STOP_SECONDS", 60.0)
+    env = {**os.environ, "OTEL_EXPORTER_OTLP_ENDPOINT": receiver.url, **patient(tmp_path / "patient")}
     tracer = TracerProvider(shutdown_on_exit=False).get_tracer("harness")
     async with MemorySidecar.launch(store_dir=tmp_path, identity="tester", env=env) as memory:
         with tracer.start_as_current_span("agent") as agent:

@@ -8,7 +8,6 @@ import re
 import secrets
 import socket
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -46,13 +45,11 @@ def assert_refused_by_policy(sidecar: Sidecar, **changes: Any) -> None:
     message = sidecar.hello(**changes)
     sidecar.send(message)
     error = sidecar.answer(message)["error"]
-    answered = time.monotonic()
     assert error["code"] == -32021
     assert error["data"] == {"requiredCapabilities": {"extensions": {EXTENSION: {}}}}
     assert "policy" in error["message"]
     assert sidecar.rest() == []
     assert sidecar.wait() == 77
-    assert time.monotonic() - answered < 2
 
 
 # --- the ticket ------------------------------------------------------------------------------------------------------

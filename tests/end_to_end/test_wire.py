@@ -445,7 +445,9 @@ def test_before_the_handshake_the_end_is_just_as_orderly(tmp_path: Path, end: Ca
 def test_a_harness_that_stops_reading_cannot_keep_it_from_ending(
     tmp_path: Path, end: Callable[[Sidecar], None]
 ) -> None:
-    with launched(tmp_path) as sidecar:
+    # As long as it gives calls that are being served, and longer than this test waits.
+    env = patched(tmp_path, "import memory_sidecar.wire.closing as closing\nclosing._GRACE = 600.0\n")
+    with launched(tmp_path, env=env) as sidecar:
         sidecar.open("monday")
         sidecar.write("big", "x" * 60_000, run="monday")
         sidecar.send(*(read_of(sidecar, "big", run="monday") for _ in range(20)))
@@ -453,7 +455,7 @@ def test_a_harness_that_stops_reading_cannot_keep_it_from_ending(
         full = fcntl.fcntl(sidecar.process.stdout, fcntl.F_GETPIPE_SZ)
         until(lambda: pending(sidecar.process.stdout) == full, "the pipe is full")
         end(sidecar)
-        assert sidecar.wait(10) == 0  # well before it gives up on calls that are still being served
+        assert sidecar.wait() == 0
     with launched(tmp_path) as sidecar:
         assert sidecar.states() == {"monday": "suspended"}
 

@@ -5,10 +5,12 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from tests.support.sidecar import patched
 
 
 class Collector:
@@ -73,6 +75,14 @@ def _span(span: Any) -> dict[str, Any]:
     }
 
 
+def patient(place: Path) -> dict[str, str]:
+    """For the environment of a sidecar: it waits longer for a collector at its end, so that all arrives from a busy
+    machine too."""
+    place.mkdir(exist_ok=True)
+    env = patched(place, "import memory_sidecar.observe.otlp as otlp\notlp._PATIENCE = 60.0\n")
+    return {"PYTHONPATH": env["PYTHONPATH"]}
+
+
 @contextmanager
 def collector() -> Iterator[Collector]:
     """A collector for the block, on a free port of 127.0.0.1."""
@@ -81,7 +91,7 @@ def collector() -> Iterator[Collector]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["content-length"]))
-            if not kept.answer.wait(30):
+            if not kept.answer.wait(120):
                 return
             kept.headers.append({name.lower(): value for name, value in self.headers.items()})
             kept.take(self.path, gzip.decompress(body) if self.headers.get("content-encoding") == "gzip" else body)

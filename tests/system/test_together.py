@@ -23,7 +23,7 @@ class Disk:
 
     def flush(self, descriptor: int) -> bool:
         self.begun.append(descriptor)
-        assert self._go.acquire(timeout=10)
+        assert self._go.acquire(timeout=60)
         self.ended += 1
         if self.fails:
             raise OSError(5, "Input/output error")
@@ -77,12 +77,12 @@ def test_those_who_come_during_a_flush_share_the_next_one(disk: Disk, directory:
     waiting(together, 7)
 
     disk.let_go()
-    assert first.done.wait(10)
+    assert first.done.wait(60)
     until(lambda: len(disk.begun) == 2)
     assert not any(other.done.is_set() for other in others)  # the flush under way may have missed their changes
 
     disk.let_go()
-    assert all(other.done.wait(10) for other in others)
+    assert all(other.done.wait(60) for other in others)
     assert disk.ended == 2
 
 
@@ -93,7 +93,7 @@ def test_a_flush_that_failed_serves_nobody(disk: Disk, directory: int) -> None:
     until(lambda: disk.begun)
     waiting(together, 2)
     disk.let_go(3)
-    assert all(caller.done.wait(10) for caller in callers)
+    assert all(caller.done.wait(60) for caller in callers)
     assert [caller.error is not None for caller in callers] == [True] * 3
     assert disk.ended == 3
 
@@ -111,7 +111,7 @@ def test_a_flush_of_another_directory_serves_nobody(disk: Disk, directory: int, 
         callers = [Caller(lambda: together.flush(directory)), Caller(lambda: together.flush(other))]
         waiting(together, 2)
         disk.let_go(3)
-        assert all(caller.done.wait(10) for caller in [first, *callers])
+        assert all(caller.done.wait(60) for caller in [first, *callers])
     assert sorted(disk.begun) == sorted([directory, directory, other])
 
 
@@ -126,7 +126,7 @@ def test_one_at_a_time_holds_the_lock(tmp_path: Path) -> None:
             inside[0] -= 1
 
     callers = [Caller(lambda: [change() for _ in range(50)]) for _ in range(8)]
-    assert all(caller.done.wait(30) for caller in callers)
+    assert all(caller.done.wait(60) for caller in callers)
     assert most == [1]
     assert not any(caller.error for caller in callers)
 
@@ -143,6 +143,6 @@ def test_a_lock_that_another_process_holds_is_waited_for_in_vain(
 
     with files.open_directory(str(tmp_path)) as held, files.locked(held):
         callers = [Caller(change) for _ in range(3)]
-        assert all(caller.done.wait(10) for caller in callers)
+        assert all(caller.done.wait(60) for caller in callers)
     assert all(isinstance(caller.error, files.LockTimeoutError) for caller in callers)
     change()
