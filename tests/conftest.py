@@ -3,12 +3,14 @@
 import signal
 
 import pytest
+from tests.support.mounts import keep_to_this_process
 from tests.support.properties import load_profile, pytest_runtest_makereport
 from tests.support.tally import pytest_addoption, pytest_terminal_summary, tally
 
 __all__ = ["anyio_backend", "pytest_addoption", "pytest_runtest_makereport", "pytest_terminal_summary", "tally"]
 
 load_profile()
+keep_to_this_process()
 
 # What is ignored stays ignored in the product too: a suite that runs in the background of a script, or under nohup,
 # would send its programs signals that they never notice.

@@ -24,16 +24,21 @@ SAMPLE = 10
 """In the default run every tenth kill is tried; the long tests try each, and tests/faults those of seven operations."""
 
 
+def _begun(task: Path) -> tuple[int, int]:
+    """When a thread was started, in ticks, and its number: numbers begin anew at the highest."""
+    return int((task / "stat").read_text().rpartition(")")[2].split()[19]), int(task.name)
+
+
 @contextlib.contextmanager
 def attached(sidecar: Sidecar, output: Path, *options: str) -> Iterator[None]:
     """strace on the thread that serves the default run: the youngest, for that run was opened last."""
-    thread = max(int(task.name) for task in Path(f"/proc/{sidecar.pid}/task").iterdir())
+    thread = max(Path(f"/proc/{sidecar.pid}/task").iterdir(), key=_begun).name
     assert STRACE is not None
     log = output.with_suffix(".log")
     with (
         log.open("w") as errors,
         subprocess.Popen(
-            [STRACE, "-p", str(thread), "-o", str(output), *options], stderr=errors, stdin=subprocess.DEVNULL
+            [STRACE, "-p", thread, "-o", str(output), *options], stderr=errors, stdin=subprocess.DEVNULL
         ) as tracer,
     ):
         try:

@@ -125,6 +125,8 @@ def test_without_a_pidfd_the_parent_s_death_is_noticed(tmp_path: Path) -> None:
     with Sidecar(tmp_path / "state", command=words, env=env) as sidecar:
         sidecar.greet()
         assert sidecar.write("plan", "text")["written"]
-        pid = int((tmp_path / "pid").read_text())
+        pid = int(
+            until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().strip(), "its pid is told")
+        )
         sidecar.process.kill()
         until(lambda: is_gone(pid), "it has ended")

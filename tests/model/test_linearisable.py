@@ -74,10 +74,11 @@ def check(first: str, last: str, history: list[Overwrite]) -> int:
     at, latest_begin, chain = first, 0.0, 0
     followers = {overwrite.replaced for overwrite in history} | {last}
     while at != last:
-        acknowledged = [found for found in by_replaced[at] if found.ended < float("inf")]
+        successors = by_replaced.get(at, [])
+        acknowledged = [found for found in successors if found.ended < float("inf")]
         assert len(acknowledged) <= 1, f"{at} was replaced by {acknowledged}: an update is lost"
-        happened = acknowledged or [found for found in by_replaced[at] if found.value in followers]
-        assert len(happened) == 1
+        happened = acknowledged or [found for found in successors if found.value in followers]
+        assert len(happened) == 1, f"what replaced {at} is not in the history"
         step = happened[0]
         assert step.ended >= latest_begin, "an overwrite took effect before it was begun"
         latest_begin = max(latest_begin, step.begun)

@@ -338,7 +338,7 @@ def test_a_full_stderr_stalls_no_call(tmp_path: Path, kind: str) -> None:
             text = drain(reading)  # a reader comes: the next line tells how many it has missed
             speaker.call("memory_list")
             assert speaker.end() == 0
-        text += drain(reading)
+        text += drain(reading, "stopped")
     finally:
         os.close(reading)
         os.close(writing)
@@ -346,12 +346,12 @@ def test_a_full_stderr_stalls_no_call(tmp_path: Path, kind: str) -> None:
     assert "stopped" in text
 
 
-def drain(descriptor: int) -> str:
-    """What comes until nothing does: a terminal passes on what it held back a little later."""
-    parts = []
-    while select.select([descriptor], [], [], 0.3)[0]:
-        parts.append(os.read(descriptor, 65536))
-    return b"".join(parts).decode()
+def drain(descriptor: int, awaited: str = "") -> str:
+    """What comes until nothing does, with what is awaited: a terminal passes on what it held back a little later."""
+    text = b""
+    while select.select([descriptor], [], [], 0.3 if awaited.encode() in text else 60)[0]:
+        text += os.read(descriptor, 65536)
+    return text.decode()
 
 
 def fill(kind: str) -> tuple[int, int]:

@@ -43,7 +43,7 @@ __all__ = [
 
 T = TypeVar("T")
 
-READY_SECONDS = 20.0
+READY_SECONDS = 60.0
 
 
 def binary() -> str:
@@ -225,7 +225,7 @@ async def api(
 ) -> dict[str, Any]:
     """One JetStream API request; the answer must not be an error."""
     data = json.dumps(body).encode() if body else b""
-    answer: dict[str, Any] = json.loads((await nc.request(f"{prefix}.{subject}", data, timeout=5)).data)
+    answer: dict[str, Any] = json.loads((await nc.request(f"{prefix}.{subject}", data, timeout=10)).data)
     assert "error" not in answer, answer["error"]
     return answer
 
@@ -277,7 +277,7 @@ async def until(check: Callable[[], Awaitable[bool]], what: str, seconds: float 
 
 async def put(nc: Client, bucket: str, name: str, data: bytes, headers: dict[str, str] | None = None) -> int:
     """What `nats kv put` and other programs do: a plain publish, without headers of ours."""
-    answer = json.loads((await nc.request(f"$KV.{bucket}.{name}", data, timeout=5, headers=headers)).data)
+    answer = json.loads((await nc.request(f"$KV.{bucket}.{name}", data, timeout=10, headers=headers)).data)
     assert "error" not in answer, answer
     return int(answer["seq"])
 
@@ -311,7 +311,7 @@ async def snapshot(nc: Client, bucket: str) -> Saved:
     arriving = await nc.subscribe(inbox)
     begun = await api(nc, f"STREAM.SNAPSHOT.KV_{bucket}", {"deliver_subject": inbox})
     chunks: list[bytes] = []
-    while (message := await arriving.next_msg(5)).data:
+    while (message := await arriving.next_msg(30)).data:
         chunks.append(message.data)
         if message.reply:
             await nc.publish(message.reply, b"")
@@ -323,5 +323,5 @@ async def restore(nc: Client, bucket: str, saved: Saved) -> None:
     """What `nats stream restore` does, where there is no such bucket."""
     begun = await api(nc, f"STREAM.RESTORE.KV_{bucket}", {"config": saved.config, "state": saved.state})
     for chunk in [*saved.chunks, b""]:
-        answer = json.loads((await nc.request(begun["deliver_subject"], chunk, timeout=5)).data or b"{}")
+        answer = json.loads((await nc.request(begun["deliver_subject"], chunk, timeout=30)).data or b"{}")
         assert "error" not in answer, answer["error"]

@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import socket
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -209,10 +210,9 @@ async def works(home: Path, broker: Broker, capfd: pytest.CaptureFixture[str], *
 
 async def refused(home: Path, broker: Broker, words: str, capfd: pytest.CaptureFixture[str], **fields: Any) -> None:
     save(home, "c", **({"url": broker.url} | fields))
-    start = asyncio.get_running_loop().time()
     with pytest.raises(BackendError, match=words) as told:
-        await open_jetstream(JetStreamOptions("b"), identity="agent", context="c")
-    assert asyncio.get_running_loop().time() - start < 10.5
+        async with asyncio.timeout(60):
+            await open_jetstream(JetStreamOptions("b"), identity="agent", context="c")
     output = capfd.readouterr()
     assert SECRET not in output.out + output.err + str(told.value)
     # Nothing is printed but, in one line each, that the broker refused something.
@@ -298,11 +298,16 @@ async def test_expired_user_comes_back_with_renewed_credentials(home: Path, tmp_
         renew(60)
         async with connected(broker.url, creds=str(creds)) as nc:
             await add_bucket(nc, "b")
-        renew(2)
         save(home, "c", url=broker.url, creds=str(creds))
-        bound, close, _ = await open_jetstream(JetStreamOptions("b"), identity="agent", context="c")
-        store = AsyncStore(bound)
-        await store.create("k", "d", "c")
+        for seconds in (2, 10, 30):  # on a busy machine the shortest may be over before the note is there
+            renew(seconds)
+            with suppress(BackendError, StoreError):
+                bound, close, _ = await open_jetstream(JetStreamOptions("b"), identity="agent", context="c")
+                store = AsyncStore(bound)
+                await store.create("k", "d", "c")
+                break
+        else:
+            pytest.fail("not even thirty seconds are enough")
 
         async def shut_out() -> bool:
             try:
@@ -311,7 +316,7 @@ async def test_expired_user_comes_back_with_renewed_credentials(home: Path, tmp_
                 return True
             return False
 
-        await until(shut_out, "the user expires")
+        await until(shut_out, "the user expires", 60)
         renew(60)
 
         async def back() -> bool:
