@@ -6,7 +6,7 @@ import atheris
 
 # What the fuzzer watches: the readers, the pure Python that they read with, and the checks.
 with atheris.instrument_imports(
-    include=["memory_sidecar", "yaml", "urllib.parse", "fuzz"], enable_loader_override=False
+    include=["memory_sidecar", "exposure_policy", "yaml", "urllib.parse", "fuzz"], enable_loader_override=False
 ):
     import yaml  # noqa: F401 - the readers import it when they first need it
 

@@ -42,7 +42,8 @@ def main() -> int:
     print(f"{sum(report.tools.values())} calls in {report.seconds:.0f} s: {counts}")
     print(
         f"{report.opened} runs opened, {report.ended} ended, {report.pruned} pruned; {report.refusals} writes refused; "
-        f"{report.overwrites} overwrites of one note by one run"
+        f"{report.overwrites} overwrites of one note by one run; {report.identities} identities; "
+        f"{report.modern} requests without a handshake"
     )
     checks = {
         f"memory grows by {found.memory:+.2f} MiB in a million calls (at most {MEMORY:.0f}; "

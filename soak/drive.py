@@ -1,7 +1,8 @@
 """Calls without end for one real sidecar, over its pipes, and what it costs: memory, descriptors, threads, journals.
 
-Several runs at once, each opened, used and then suspended, finished or resumed, and one that goes on all the time and
-overwrites one note. The calls are pipelined, so that the process is what is measured and not this driver.
+One process serves many identities, in requests of both eras. Several runs at once, each of an identity of its own, are
+opened, used and then suspended, finished or resumed; one goes on all the time and overwrites one note. The calls are
+pipelined, so that the process is what is measured and not this driver.
 """
 
 import json
@@ -15,18 +16,42 @@ from pathlib import Path
 from random import Random
 from typing import Any, Final, NamedTuple
 
-from tests.support.sidecar import FINISH, LIST, OPEN, SUSPEND, Frame, Sidecar, environment, guarded, launched
+from tests.support.apart import IDENTITY, MANY
+from tests.support.sidecar import (
+    FINISH,
+    LIST,
+    OPEN,
+    RUN,
+    SUSPEND,
+    Frame,
+    Sidecar,
+    environment,
+    guarded,
+    launched,
+    result,
+)
 
 __all__ = ["Growth", "Report", "Sample", "growth", "soak"]
 
 RUNS: Final = 4
 """Runs that come and go, beside the one that stays."""
+IDENTITIES: Final = 64
+"""How many identities each of these gets in turn."""
 ROUND: Final = 1000
 """Calls between two samples."""
 PIPELINED: Final = 100
 """Calls that are sent before their answers are read."""
-STEADY: Final = "steady"
 PAGE: Final = os.sysconf("SC_PAGE_SIZE")
+
+
+class Whose(NamedTuple):
+    """A run, and the identity it is of."""
+
+    identity: str
+    run: str
+
+
+STEADY: Final = Whose("steady", "steady")
 
 
 class Sample(NamedTuple):
@@ -42,7 +67,7 @@ class Sample(NamedTuple):
     journals: int
     """Bytes in the journal directory."""
     files: int
-    """Journals in it."""
+    """Journals in it, and directories of identities."""
 
 
 class Report(NamedTuple):
@@ -54,6 +79,9 @@ class Report(NamedTuple):
     opened: int
     ended: int
     pruned: int
+    identities: int
+    modern: int
+    """Requests of the era without a handshake, of all."""
     seconds: float
 
 
@@ -96,7 +124,7 @@ def soak(
     """
     # Locked down it hides its descriptors from all but root.
     lockdown = () if os.geteuid() == 0 else ("--lockdown", "off")
-    with launched(base, *guarded(base), *lockdown) as sidecar:
+    with launched(base, *guarded(base), MANY, *lockdown, identity="") as sidecar:
         one = _Soak(sidecar, base, Random(seed))
         began = time.monotonic()
         one.begin()
@@ -106,7 +134,8 @@ def soak(
         seconds = time.monotonic() - began
         status = sidecar.leave()
         assert status == 0, f"it ended with {status}: {sidecar.stderr}"
-    return Report(one.samples, one.tools, one.refusals, one.overwrites, one.opened, one.ended, one.pruned, seconds)
+    counts = (one.refusals, one.overwrites, one.opened, one.ended, one.pruned, len(one.identities), one.modern)
+    return Report(one.samples, one.tools, *counts, seconds)
 
 
 class _Soak:
@@ -114,17 +143,23 @@ class _Soak:
         self._sidecar = sidecar
         self._base = base
         self._chance = chance
-        self._slots: dict[int, str] = {}
+        self._slots: dict[int, Whose] = {}
         self._rounds = 0
+        self._done: set[str] = set()
+        """Identities that have a run which is completed, and may be removed."""
         self.samples: list[Sample] = []
         self.tools: Counter[str] = Counter()
-        self.calls = self.refusals = self.overwrites = self.opened = self.ended = self.pruned = 0
+        self.identities = {STEADY.identity}
+        self.calls = self.refusals = self.overwrites = self.opened = self.ended = self.pruned = self.modern = 0
 
     def begin(self) -> None:
-        self._sidecar.open(STEADY)
-        self._sidecar.write("steady", "0", STEADY)
+        self._ask(OPEN, STEADY)
+        arguments = {"key": "steady", "description": "One note", "content": "0"}
+        for _ in self._exchange([self._call("memory_write", arguments, STEADY)]):
+            pass
+        self.tools.clear()
         for slot in range(RUNS):
-            self._open(slot, f"run-{slot}-0")
+            self._open(slot, Whose(f"user-{slot}", f"run-{slot}-0"))
 
     def round(self, calls: int) -> None:
         for answer in self._answers(self._frames(calls)):
@@ -167,9 +202,23 @@ class _Soak:
         }
         return "memory_write", arguments
 
-    def _call(self, tool: str, arguments: dict[str, Any], run: str) -> Frame:
+    def _call(self, tool: str, arguments: dict[str, Any], whose: Whose) -> Frame:
         self.tools[tool] += 1
-        return self._sidecar.tool(tool, arguments, run)
+        meta = {RUN: whose.run, IDENTITY: whose.identity}
+        return self._request("tools/call", {"name": tool, "arguments": arguments, "_meta": meta})
+
+    def _request(self, method: str, params: dict[str, Any]) -> Frame:
+        """A request of either era, by chance."""
+        message = self._sidecar.message(method, params)
+        if self._chance.random() < 0.5:
+            return message
+        self.modern += 1
+        return self._sidecar.modern(message, params)
+
+    def _ask(self, method: str, whose: Whose, **more: Any) -> Frame:
+        message = self._request(method, {**whose._asdict(), **more})
+        self._sidecar.send(message)
+        return result(self._sidecar.answer(message, 120))
 
     def _answers(self, frames: Iterable[Frame]) -> Iterator[Frame]:
         """Send some at a time and wait for their answers, each exactly one."""
@@ -189,46 +238,54 @@ class _Soak:
 
     # --- runs ------------------------------------------------------------------------------------------------------
 
-    def _open(self, slot: int, run: str) -> None:
-        self._sidecar.request(OPEN, {"run": run})
-        self._slots[slot] = run
+    def _open(self, slot: int, whose: Whose) -> None:
+        self._ask(OPEN, whose)
+        self._slots[slot] = whose
+        self.identities.add(whose.identity)
         self.opened += 1
 
     def _turn_over(self, slot: int) -> None:
-        """End a run in one of its ways, and go on: with the same one, or with another."""
-        run = self._slots[slot]
+        """End a run in one of its ways, and go on: with the same one, or with another identity's."""
+        whose = self._slots[slot]
         self.ended += 1
         how = self._chance.choice(("suspended", "suspended", "completed", "error", "budget"))
         if how == "suspended":
-            self._sidecar.request(SUSPEND, {"run": run})
+            self._ask(SUSPEND, whose)
         else:
-            self._sidecar.request(FINISH, {"run": run, "reason": how, "message": "of a round"})
-        self._open(slot, f"run-{slot}-{self._rounds}" if how == "completed" else run)
+            self._ask(FINISH, whose, reason=how, message="of a round")
+        if how == "completed":
+            self._done.add(whose.identity)
+            whose = Whose(f"user-{slot}-{self._rounds % IDENTITIES}", f"run-{slot}-{self._rounds}")
+        self._open(slot, whose)
 
     def _prune(self) -> None:
         """As an operator does, while the sidecar runs."""
-        whose = ["--store-dir", str(self._base), "--identity", self._sidecar.identity]
-        words = [sys.executable, "-m", "memory_sidecar", "runs", "prune", "--state", "completed", "--json", *whose]
-        done = subprocess.run(words, env=environment(), capture_output=True, text=True, check=True)
-        self.pruned += len(json.loads(done.stdout)["removed"])
-        states = {run["run"]: run["state"] for run in self._sidecar.request(LIST)["runs"]}
-        assert "completed" not in states.values()
-        assert states[STEADY] == "open"
+        words = [sys.executable, "-m", "memory_sidecar", "runs", "prune", "--state", "completed", "--json"]
+        for identity in self._done:
+            place = ["--store-dir", str(self._base), "--identity", identity]
+            done = subprocess.run([*words, *place], env=environment(), capture_output=True, text=True, check=True)
+            self.pruned += len(json.loads(done.stdout)["removed"])
+        self._done.clear()
+        for whose, state in ((STEADY, "open"), (self._slots[0], "open")):
+            states = {run["run"]: run["state"] for run in self._ask(LIST, whose)["runs"]}
+            assert states[whose.run] == state
+            assert "completed" not in states.values()
 
     def _sample(self) -> Sample:
         process = Path("/proc", str(self._sidecar.pid))
-        runs = self._base / "runs" / self._sidecar.identity
-        # Threads: the main one, the control lane's, the default run's, the open ones'. The thread of a run that has
-        # just ended may still be on its way out.
+        runs = self._base / "runs"
+        # Threads: the main one, the control lane's, the open runs'. The thread of a run that has just ended may still
+        # be on its way out.
         deadline = time.monotonic() + 2
-        while (threads := len(os.listdir(process / "task"))) > RUNS + 4 and time.monotonic() < deadline:
+        while (threads := len(os.listdir(process / "task"))) > RUNS + 3 and time.monotonic() < deadline:
             time.sleep(0.001)
+        found = [*runs.rglob("*")]
         return Sample(
             self.calls,
             int((process / "statm").read_text().split()[1]) * PAGE / 2**20,
             len(os.listdir(process / "fd")),
             threads,
-            (runs / f"{STEADY}.jsonl").stat().st_size,
-            sum(path.stat().st_size for path in runs.iterdir()),
-            len(os.listdir(runs)),
+            (runs / STEADY.identity / f"{STEADY.run}.jsonl").stat().st_size,
+            sum(path.stat().st_size for path in found if path.is_file()),
+            len(found),
         )

@@ -17,6 +17,9 @@ __all__ = ["Config", "ConfigError", "MemoryConfig", "load", "parse"]
 MAX_CONFIG_BYTES: Final = 1024 * 1024
 """Larger than any configuration a person writes; a wrong path (a log, a database) is refused before parsing."""
 
+_MAX_DEPTH: Final = 100
+"""Mappings and lists in one another. The time that PyYAML takes grows with the square of it."""
+
 
 class ConfigError(RemedyError):
     """The configuration cannot be used. The problem names the place in it."""
@@ -153,6 +156,16 @@ def _yaml(text: bytes) -> Any:
 
     class Loader(yaml.SafeLoader):
         """PyYAML keeps the last of two equal keys; a configuration with two is a mistake."""
+
+        depth = 0
+
+        def compose_node(self, parent: Any, index: Any) -> Any:
+            if self.depth > _MAX_DEPTH:
+                raise ConfigError(f"it is nested more than {_MAX_DEPTH} deep", "write it with fewer levels")
+            self.depth += 1
+            node = super().compose_node(parent, index)
+            self.depth -= 1
+            return node
 
     def mapping(loader: Loader, node: yaml.MappingNode) -> dict[Any, Any]:
         seen = set()

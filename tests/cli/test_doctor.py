@@ -247,12 +247,13 @@ def test_of_a_bucket() -> None:
 
 
 def jwt(expires: float | None) -> str:
+    return signed(json.dumps({"name": "bot"} | ({} if expires is None else {"exp": int(time.time() + expires)})))
+
+
+def signed(claims: str) -> str:
     import base64
 
-    claims = {"name": "bot"} | ({} if expires is None else {"exp": int(time.time() + expires)})
-    return ".".join(
-        base64.urlsafe_b64encode(part).decode().rstrip("=") for part in (b"{}", json.dumps(claims).encode(), b"s")
-    )
+    return ".".join(base64.urlsafe_b64encode(part).decode().rstrip("=") for part in (b"{}", claims.encode(), b"s"))
 
 
 @pytest.mark.parametrize(
@@ -278,6 +279,22 @@ def test_of_credentials(
         found = [(one.code, one.state) for one in kept_secrets.looked_at("local")]
         assert found == [("credentials-open-to-others", "note")] * told + ([code] if code else [])
         assert not any(token in one.found + one.mend for one in kept_secrets.looked_at("local"))
+
+
+@pytest.mark.parametrize(
+    "claims",
+    [f'{{"exp": {exp}}}' for exp in ("0", "-1e30", "1e400", "Infinity", "NaN", '"9"', "[1]", "{}", "null", "9" * 5000)]
+    + ["[" * 50_000, "[]", "7", ""],
+    ids=lambda text: text[:20],
+)
+def test_a_time_that_no_clock_tells_is_no_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, claims: str) -> None:
+    contexts = tmp_path / "nats" / "context"
+    contexts.mkdir(parents=True)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    context = contexts / "local.json"
+    context.write_text(json.dumps({"user_jwt": signed(claims), "user_seed": "SU"}))
+    context.chmod(0o600)
+    assert [one.code for one in kept_secrets.looked_at("local")] == (["jwt-expired"] if '"9"' in claims else [])
 
 
 def test_strict_counts_notes_and_several_configurations_are_told_apart(cli: Cli, place: Place, tmp_path: Path) -> None:

@@ -331,6 +331,7 @@ def test_a_header_that_cannot_be_kept_is_refused_by_name(cli: Cli, place: Place)
         ({"header": "---\ntags: [z]\ndescription: {a: b}\n---\n", "description": "x"}, "This memory has header lines"),
         ({"header": "\ud800"}, "This memory has header lines"),
         ({"content": "\ud800"}, "The content holds a broken character"),
+        ({"description": "x\ud800"}, "The description holds a broken character"),
         ({"content": "x" * 65537}, "The content has 65537 bytes"),
         ({"description": "x" * 501}, "The description has 501"),
     ],
@@ -342,6 +343,13 @@ def test_a_note_that_no_memory_takes_hides_no_other(cli: Cli, place: Place, note
     assert done.status == 1
     assert done.out.startswith(f"2 created, 1 refused\nrefused: bad: {says}")
     assert set(documents(place)) == {"a.md", "c.md"}
+
+
+@pytest.mark.parametrize("description", ["", " ", "\u200b", "\ud800", "\udfff\ud800"])
+def test_a_description_that_shows_nothing_is_stood_in_for(cli: Cli, place: Place, description: str) -> None:
+    note = {"key": "a", "description": description, "content": "precious"}
+    assert cli("import", "-", *place.options, stdin=json.dumps(note) + "\n").out == "1 created\n"
+    assert json.loads(cli("show", "a", "--json", *place.options).out)["content"] == "precious"
 
 
 def test_an_export_is_imported_but_for_what_cannot_be_kept(

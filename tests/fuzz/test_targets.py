@@ -8,15 +8,21 @@ from typing import Any
 
 import pytest
 import yaml
-from fuzz.targets import TARGETS
+from fuzz.targets import TARGETS, settings
 from hypothesis import given
 from hypothesis import strategies as st
 
+from exposure_policy.audit import entries, frames, hostfiles
+from exposure_policy.guards import own_signs
 from memory_sidecar import config
 from memory_sidecar.backend.jetstream import context as nats_context
+from memory_sidecar.backend.jetstream import credentials, message
 from memory_sidecar.run import replay as replaying
-from memory_sidecar.store import document
-from memory_sidecar.wire import codec
+from memory_sidecar.run import standings
+from memory_sidecar.store import document, front_matter, portable
+from memory_sidecar.store.rules import is_key
+from memory_sidecar.wire import codec, eras
+from memory_sidecar.wire.ticket import Ticket
 
 FUZZ = Path(__file__).parents[2] / "fuzz"
 MUTANTS = 500
@@ -110,6 +116,10 @@ def _quoting(text: bytes, name: str, environ: Any) -> Any:
     raise nats_context.ContextError(f"cannot read {text.decode()[:200]}")
 
 
+def _telling(content: bytes) -> Any:
+    raise nats_context.ContextError(f"the file holds {content[-90:].decode(errors='replace')!r}", "mend it")
+
+
 _read_record = replaying._record
 
 
@@ -117,6 +127,8 @@ def _grown(number: int, line: bytes) -> Any:
     record = _read_record(number, line)
     return {**record, "revision": "1"} if record["type"] == "scope_change" else record
 
+
+_CAN = "io.modelcontextprotocol/clientCapabilities"
 
 CONTROLS = {
     "a chunk is dropped": ("wire", codec, "Splitter", _Forgetful),
@@ -126,6 +138,24 @@ CONTROLS = {
     "a loss is taken for a grant": ("journals", replaying, "_record", _grown),
     "a library's error comes through": ("configurations", config, "Exception", yaml.YAMLError),
     "a context is quoted": ("contexts", nats_context, "parse", _quoting),
+    "a version is not asked for": (
+        "modern",
+        eras,
+        "client_capabilities",
+        lambda request: request.params["_meta"][_CAN],
+    ),
+    "a ticket is not compared": ("modern", Ticket, "matches", lambda *_: True),
+    "another field is described": ("headers", front_matter, "_NAME", "name"),
+    "a header is left out": ("exports", portable, "members", lambda entry: dict(entry._replace(header="")._asdict())),
+    "no cache is whole": ("standings", standings, "crc32", lambda _: 0),
+    "an identity climbs": ("identities", settings, "is_key", lambda text: "/" in text or is_key(text)),
+    "a seed is quoted": ("credentials", credentials, "_private_key", _telling),
+    "a description keeps its breaks": ("broker", message, "one_line", lambda text: text),
+    "a command line is overlooked": ("hosts", entries, "_is_sidecar", lambda _: None),
+    "a comment is kept": ("hosts", hostfiles, "_JSONC", re.compile("(x)")),
+    "a carriage return ends no line": ("frames", frames, "_LINE_END", re.compile(rb"\n")),
+    "a mark is overlooked": ("offers", own_signs, "_MARK", "other/"),
+    "a kept answer is overlooked": ("answers", own_signs, "_SHAPES", ()),
 }
 
 

@@ -33,7 +33,9 @@ from memory_sidecar.harness import (
     StartError,
     sync,
 )
+from memory_sidecar.harness.command import LaunchOptions
 from memory_sidecar.harness.frames import FrameTooLargeError
+from memory_sidecar.harness.log import destination
 
 NOTE = {"key": "plan", "description": "the plan", "content": "text", "overwrite": True}
 
@@ -326,6 +328,15 @@ def test_a_log_that_raises_or_blocks_holds_nobody(options: dict[str, Any]) -> No
         for _ in range(100):
             assert not run.call("memory_list").is_error
     blocked.set()
+
+
+@pytest.mark.parametrize("line", [b"[" * 50_000, b"\xff", b"7", b"{}", b'{"level": [], "event": 1}', b"x" * 200_000])
+def test_a_line_that_is_none_of_its_log_stops_no_later_one(line: bytes, caplog: pytest.LogCaptureFixture) -> None:
+    _, take = destination(logging.getLogger("memory"), LaunchOptions())
+    assert take is not None
+    take(line + b"\n")
+    take(b'{"level": "error", "event": "later"}\n')
+    assert caplog.records[-1].getMessage() == "later"
 
 
 def test_the_log_is_a_logger_s(options: dict[str, Any], caplog: pytest.LogCaptureFixture) -> None:

@@ -16,10 +16,16 @@ import time
 from pathlib import Path
 from typing import Final, NamedTuple
 
+# All that the tests load and nobody mutates is loaded here, once, before the forks.
+import a2a.server.request_handlers  # noqa: F401
+import cryptography.hazmat.primitives.asymmetric.ed25519  # noqa: F401
 import hypothesis
-import jsonschema  # noqa: F401 - loaded before the forks
+import jsonschema  # noqa: F401
+import mcp.client
+import mcp.server  # noqa: F401
+import nats  # noqa: F401
 import pytest
-import yaml  # noqa: F401 - loaded before the forks
+import yaml  # noqa: F401
 from tests.mutation.mutants import Mutant, mutants
 
 ROOT: Final = Path(__file__).parents[2]
@@ -32,18 +38,62 @@ def _fuzz(target: str) -> list[str]:
     return [f"{file}::test_inputs_that_were_kept[{target}]", f"{file}::test_inputs_made_from_them[{target}]"]
 
 
+_POLICY: Final = "policy/exposure_policy"
+_SIDECAR: Final = "sidecar/memory_sidecar"
+
 MODULES: Final[dict[str, list[str]]] = {
-    "policy/exposure_policy/table.py": ["tests/policy/test_table_decide.py"],
-    "policy/exposure_policy/decide.py": ["tests/policy/test_table_decide.py"],
-    "sidecar/memory_sidecar/store/rules.py": ["tests/store", "tests/contract"],
-    "sidecar/memory_sidecar/store/document.py": ["tests/store", *_fuzz("documents")],
-    "sidecar/memory_sidecar/run/replay.py": ["tests/run", *_fuzz("journals")],
-    "sidecar/memory_sidecar/run/compact.py": ["tests/run", *_fuzz("journals")],
-    "sidecar/memory_sidecar/wire/gate.py": ["tests/wire/test_gate.py"],
-    "sidecar/memory_sidecar/wire/ticket.py": ["tests/wire/test_ticket.py"],
-    "sidecar/memory_sidecar/wire/outline.py": ["tests/wire/test_outline.py"],
-    "sidecar/memory_sidecar/wire/codec.py": ["tests/wire/test_codec.py", *_fuzz("wire")],
+    f"{_POLICY}/table.py": ["tests/policy/test_table_decide.py"],
+    f"{_POLICY}/decide.py": ["tests/policy/test_table_decide.py"],
+    f"{_POLICY}/serving.py": ["tests/policy/test_serving.py", "tests/policy/test_guards_kept.py"],
+    f"{_POLICY}/guards/names.py": ["tests/policy/test_names.py", "tests/policy/test_own_signs.py"],
+    f"{_POLICY}/guards/refuse.py": ["tests/policy/test_guards_mcp.py", "tests/policy/test_guards_a2a.py"],
+    f"{_POLICY}/guards/own_signs.py": ["tests/policy/test_own_signs.py"],
+    f"{_POLICY}/guards/outbound.py": ["tests/policy/test_guards_kept.py", "tests/policy/test_guards_hostile.py"],
+    f"{_POLICY}/audit/accept.py": ["tests/policy/test_audit_accept.py"],
+    f"{_POLICY}/audit/frames.py": ["tests/policy/test_audit_frames.py"],
+    f"{_POLICY}/audit/hostfiles.py": ["tests/policy/test_audit_hosts.py"],
+    f"{_POLICY}/audit/hosts.py": ["tests/policy/test_audit_hosts.py"],
+    f"{_POLICY}/audit/near_names.py": ["tests/policy/test_likeness.py", "tests/policy/test_names.py"],
+    f"{_SIDECAR}/store/rules.py": ["tests/store", "tests/contract"],
+    f"{_SIDECAR}/store/document.py": ["tests/store", *_fuzz("documents")],
+    f"{_SIDECAR}/store/front_matter.py": ["tests/store/test_document.py", *_fuzz("documents")],
+    f"{_SIDECAR}/store/authority.py": ["tests/contract/test_memory_store.py", "tests/backend/test_file.py"],
+    f"{_SIDECAR}/store/scope.py": ["tests/store/test_scope.py", "tests/contract/test_memory_store.py"],
+    f"{_SIDECAR}/store/portable.py": ["tests/cli/test_transfer.py", "tests/cli/test_byte_for_byte.py"],
+    f"{_SIDECAR}/run/replay.py": ["tests/run", *_fuzz("journals")],
+    f"{_SIDECAR}/run/compact.py": ["tests/run", *_fuzz("journals")],
+    f"{_SIDECAR}/run/glance.py": ["tests/run/test_glance.py", "tests/run/test_standings.py"],
+    f"{_SIDECAR}/run/directory.py": ["tests/run/test_directory.py"],
+    f"{_SIDECAR}/run/retention.py": ["tests/run/test_retention.py"],
+    f"{_SIDECAR}/run/saw.py": ["tests/cli/test_runs.py"],
+    f"{_SIDECAR}/run/session.py": ["tests/run/test_session.py", "tests/end_to_end/test_runs.py"],
+    f"{_SIDECAR}/run/standings.py": ["tests/run/test_standings.py"],
+    f"{_SIDECAR}/wire/gate.py": ["tests/wire/test_gate.py"],
+    f"{_SIDECAR}/wire/ticket.py": ["tests/wire/test_ticket.py"],
+    f"{_SIDECAR}/wire/outline.py": ["tests/wire/test_outline.py"],
+    f"{_SIDECAR}/wire/codec.py": ["tests/wire/test_codec.py", *_fuzz("wire")],
+    f"{_SIDECAR}/wire/eras.py": ["tests/end_to_end/test_modern.py", "tests/end_to_end/test_handshake.py"],
+    f"{_SIDECAR}/wire/states.py": ["tests/end_to_end/test_modern.py", "tests/end_to_end/test_wire.py"],
+    f"{_SIDECAR}/wire/whose_run.py": ["tests/end_to_end/test_many_identities.py"],
+    f"{_SIDECAR}/wire/last_word.py": ["tests/system/test_start_failures.py"],
+    f"{_SIDECAR}/system/inherited.py": ["tests/system/test_inherited.py"],
+    f"{_SIDECAR}/system/together.py": ["tests/system/test_together.py"],
+    f"{_SIDECAR}/backend/apart.py": ["tests/end_to_end/test_many_identities.py"],
+    f"{_SIDECAR}/backend/file/listing.py": ["tests/backend/test_file.py"],
+    f"{_SIDECAR}/backend/file/store_id.py": ["tests/backend/test_store_id.py"],
+    f"{_SIDECAR}/backend/file/swap.py": ["tests/backend/test_swap.py", "tests/backend/test_file.py"],
+    f"{_SIDECAR}/backend/jetstream/context.py": [
+        *("tests/backend/jetstream/test_odd_files.py", "tests/backend/jetstream/test_context.py"),
+        *_fuzz("contexts"),
+    ],
+    f"{_SIDECAR}/backend/jetstream/permissions.py": ["tests/cli/test_permissions.py"],
+    f"{_SIDECAR}/backend/jetstream/settings.py": ["tests/backend/jetstream/test_settings.py"],
+    f"{_SIDECAR}/config.py": ["tests/test_config.py", *_fuzz("configurations")],
+    f"{_SIDECAR}/options.py": ["tests/test_options.py", "tests/test_config.py"],
+    f"{_SIDECAR}/launched_by.py": ["tests/test_launched_by.py"],
+    f"{_SIDECAR}/places.py": ["tests/cli/test_wrong_starts.py", "tests/cli/test_read_only_places.py"],
 }
+"""The rooms in which something is decided, each with the smallest set of tests that is to notice a fault in it."""
 
 
 class Job(NamedTuple):
@@ -87,7 +137,8 @@ def _try(module: str, place: str) -> None:
     hypothesis.settings.load_profile("mutants")
     os.chdir(ROOT)
     loaded_early = "ignore::pytest.PytestAssertRewriteWarning"
-    status = pytest.main(["-x", "-q", "-W", loaded_early, "-p", "no:cacheprovider", *MODULES[module]])
+    words = ["-x", "-q", "-m", "not long", "-W", loaded_early, "-p", "no:cacheprovider"]
+    status = pytest.main([*words, *MODULES[module]])
     os._exit(0 if status == 0 else 1)
 
 
@@ -117,6 +168,12 @@ def _run(todo: list[tuple[str, Mutant]], jobs: int) -> list[Job]:
     return survivors
 
 
+def _sample(found: list[Mutant], most: int | None) -> list[Mutant]:
+    if most is None or len(found) <= most:
+        return found
+    return [found[number * len(found) // most] for number in range(most)]
+
+
 def _explained() -> set[str]:
     if not EXPLAINED.exists():
         return set()
@@ -127,10 +184,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("module", nargs="*", help="names of modules; all, if none is named")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--sample", type=int, help="at most so many of a module, spread over it")
     parser.add_argument("--list", action="store_true", help="print them; try none")
     arguments = parser.parse_args()
     chosen = [path for path in MODULES if not arguments.module or Path(path).stem in arguments.module]
-    found = {path: mutants((ROOT / path).read_text()) for path in chosen}
+    found = {path: _sample(mutants((ROOT / path).read_text()), arguments.sample) for path in chosen}
     todo = [(path, mutant) for path, some in found.items() for mutant in some]
     if arguments.list:
         for path, mutant in todo:
@@ -153,7 +211,7 @@ def main() -> int:
     for job in unexplained:
         print(f"- {job.name}   (line {job.mutant.line})")
     names = {Job(path, mutant, "", 0.0).name for path, mutant in todo}
-    files = {Path(path).name for path in chosen}
+    files = {Path(path).name for path in chosen} if arguments.sample is None else set()
     gone = sorted(name for name in explained if name not in names and re.split(r"[: ]", name)[0] in files)
     for name in gone:
         print(f"explained, but no mutant any more: {name}")

@@ -351,6 +351,30 @@ def test_comments_and_trailing_commas(tmp_path: Path) -> None:
     assert look(tmp_path, text.replace('"x"', '"memory-sidecar"')).status == "leak"
 
 
+@pytest.mark.parametrize("part", ["/*", '"\\\\"', '"\\', "/*/", '"x" /*', ",\n"], ids=repr)
+def test_what_nothing_closes_is_looked_through_once(tmp_path: Path, part: str) -> None:
+    """Half a mebibyte of it: tried again from each place where it could begin, it would take hours."""
+    report = look(tmp_path, "{" + part * (2**19 // len(part)))
+    assert not report.findings
+    assert any("cannot be read as a host configuration" in reason for reason in report.unaudited)
+
+
+@pytest.mark.parametrize("text", ["[" * 3000, "{a: " * 3000, "- " * 3000, "? " * 3000], ids=lambda text: text[:4])
+def test_nesting_without_end_is_unaudited(tmp_path: Path, text: str) -> None:
+    (reason,) = look(tmp_path, text, "config.yaml").unaudited
+    assert "nested" in reason
+
+
+@pytest.mark.parametrize("word", ["fifo", "/proc/kmsg", "/dev/zero", "/dev/tty", "/proc/self/mem", "/", "directory"])
+def test_a_word_that_names_what_never_ends_is_not_read(tmp_path: Path, word: str) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "directory").mkdir()
+    word = str(tmp_path / word)
+    entry = {"command": "sh", "args": [word, "x"], "env": {}}
+    report = look(tmp_path, json.dumps({"mcpServers": {"odd": entry, "own": {"command": "memory-sidecar"}}}))
+    assert [finding.name for finding in report.findings] == ["own"]
+
+
 def test_toml(tmp_path: Path) -> None:
     text = '[mcp_servers.notes]\ncommand = "memory-sidecar"\nargs = ["serve"]\n'
     assert look(tmp_path, text, "config.toml").status == "leak"

@@ -64,6 +64,23 @@ def test_what_is_summed_and_no_record_is_damage_and_what_is_newer_is_newer() -> 
         glance(encoded([{**META, "version": VERSION + 1}]))
 
 
+@pytest.mark.parametrize("first", ["resumed", "terminal", "scope"])
+def test_a_beginning_that_is_none_is_damage(first: str) -> None:
+    """However well its lines are summed: one such file must not end the listing of all others."""
+    told: dict[str, Any] = {
+        "resumed": {"tools": [], "store": "s"},
+        "terminal": {"reason": "error"},
+        "scope": {"keys": {}},
+    }
+    journal = encoded([{"type": first, "time": "t", **told[first]}, META])
+    for data in (journal, journal[: journal.index(b"\n") + 1], encoded([META, META])):
+        with pytest.raises(DamagedError) as seen:
+            glance(data)
+        with pytest.raises(DamagedError) as replayed:
+            replay(data)
+        assert str(seen.value) == str(replayed.value)
+
+
 @given(st.binary(max_size=200))
 def test_rubbish_is_damage_or_nothing(data: bytes) -> None:
     with contextlib.suppress(DamagedError):

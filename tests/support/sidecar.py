@@ -271,7 +271,7 @@ class Sidecar:
         if "result" not in frame:
             return frame
         is_modern = "resultType" in frame["result"]
-        method, asked_so = self._asked.get(frame["id"], (None, is_modern))
+        method, asked_so = self._asked.pop(frame["id"], (None, is_modern))
         assert is_modern == asked_so
         if method is not None and method not in OWN_METHODS:
             validate_server_result(method, MODERN_VERSION if is_modern else LEGACY_VERSION, frame["result"])

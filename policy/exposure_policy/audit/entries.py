@@ -218,11 +218,13 @@ def _script_names_it(path: str) -> bool:
 def _script(path: str) -> bytes | None:
     """The text of a file that is a script or may be one; None if it is none, or not here."""
     try:
-        status = os.stat(path)
-        if not stat.S_ISREG(status.st_mode) or status.st_size > _MAX_SCRIPT:
-            return None
-        with open(path, "rb") as file:
+        # Some files of /proc are regular, and wait for what may never come.
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        with open(descriptor, "rb", buffering=0) as file:
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode) or status.st_size > _MAX_SCRIPT:
+                return None
             data = file.read(_MAX_SCRIPT)
     except (OSError, ValueError):
         return None
-    return data if b"\0" not in data else None
+    return data if data is not None and b"\0" not in data else None

@@ -15,6 +15,8 @@ __all__ = ["HostFile", "read_host_file"]
 
 _MAX_ALIASES: Final = 1_000
 """In one YAML file: each may stand for all that came before it, so a few lines can be a file of any size."""
+_MAX_DEPTH: Final = 100
+"""Collections in collections. The time that PyYAML takes grows with the square of it."""
 
 
 class HostFile:
@@ -57,8 +59,10 @@ def read_host_file(path: str) -> HostFile:
         return HostFile(text, json.loads(plain), ambiguous(plain))
 
 
-_JSONC: Final = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
-_TRAILING: Final = re.compile(r'("(?:\\.|[^"\\])*")|,(?=\s*[}\]])', re.DOTALL)
+# A text or a comment that nothing closes goes to the end: else each sign that could open one would be tried to there.
+_TEXT: Final = r'("(?:\\.|[^"\\])*+(?:"|\\?\Z))'
+_JSONC: Final = re.compile(_TEXT + r"|//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
+_TRAILING: Final = re.compile(_TEXT + r"|,(?=\s*[}\]])", re.DOTALL)
 
 
 def _without_comments(text: str) -> str:
@@ -73,13 +77,19 @@ def _yaml(text: str) -> tuple[Any, str | None]:
 
     class Loader(yaml.SafeLoader):
         aliases = 0
+        depth = 0
 
         def compose_node(self, parent: Any, index: Any) -> Any:
+            if self.depth > _MAX_DEPTH:
+                raise ValueError(f"it is nested more than {_MAX_DEPTH} deep")
             if self.check_event(yaml.events.AliasEvent):
                 self.aliases += 1
                 if self.aliases > _MAX_ALIASES:
                     raise ValueError(f"it has more than {_MAX_ALIASES} aliases")
-            return super().compose_node(parent, index)
+            self.depth += 1
+            node = super().compose_node(parent, index)
+            self.depth -= 1
+            return node
 
         def construct_mapping(self, node: Any, deep: bool = False) -> dict[Hashable, Any]:
             keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode) and key.value != "<<"]

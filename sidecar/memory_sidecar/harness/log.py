@@ -112,7 +112,7 @@ def _tell(logger: logging.Logger, line: bytes) -> None:
         said = json.loads(line)
         level = _LEVELS[said["level"]]
         event = said["event"]
-    except (ValueError, LookupError, TypeError):
+    except (ValueError, LookupError, TypeError, RecursionError):
         logger.warning("%s", line.decode("utf-8", "replace").rstrip("\n"))
         return
     rest = {name: value for name, value in said.items() if name not in ("level", "event", "time")}

@@ -76,13 +76,15 @@ def _needed(lines: list[bytes]) -> list[int]:
         kind = _BY_NAME.get(line[len(begin) : end])
         if kind is None or not line.startswith(begin) or line[-18:] != b',"sum":"%08x"}' % crc32(line[:-18]):
             return []
+        if (kind.legal == "first") != (place == 0):
+            return []
         if kind.stands == "always":
             always.append(place)
         elif kind.stands == "base":
             base, changes = place, []
         elif kind.stands == "change":
             changes.append(place)
-    if always[:1] != [0]:
+    if not always:
         return []
     return sorted({*always, *changes, *([base] if base >= 0 else []), len(lines) - 1})
 

@@ -98,7 +98,7 @@ def restored(entry: Entry) -> bytes:
     Raises:
         InvalidError: there is none: the header is none, or takes no description, or all of it is too long.
     """
-    if not _is_text(entry.header + entry.content):
+    if not _is_text("".join(entry)):
         raise _not_kept()
     if entry.header or not entry.description:
         document = f"{entry.header}{entry.content}".encode()

@@ -1,5 +1,6 @@
 """What is left out of the client library is there when somebody asks for it, and what stands in says the same."""
 
+import json
 import subprocess
 import sys
 from importlib.metadata import version
@@ -10,11 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from nats.aio.client import Client
+from nats.aio.msg import Msg
 from nats.js.api import Header
 from tests.support.broker import run_broker
 from tests.support.certificates import Authority
 
+from memory_sidecar.backend.jetstream import api
 from memory_sidecar.backend.jetstream import client as nats_client
+from memory_sidecar.backend.jetstream.api import RefusedError
 
 _START = "import sys\nfrom memory_sidecar.backend.jetstream import client as nats_client\n"
 
@@ -108,6 +112,16 @@ def test_headers_are_parsed_as_the_library_does(lines: list[tuple[bytes, bytes, 
     raw = b"\r\n".join(b"".join(line) for line in lines)
     library: Any = Client
     assert nats_client._parsed(raw) == library._parse_header_lines(raw)
+
+
+@pytest.mark.parametrize(
+    "error", ["text", 7, True, [1], {"code": "x"}, {"code": [1], "err_code": {}, "description": {"a": 1}}, {"x": None}]
+)
+def test_an_answer_that_is_oddly_refused_is_refused(error: Any) -> None:
+    answer = Msg(Client(), data=json.dumps({"error": error}).encode())
+    with pytest.raises(RefusedError) as refused:
+        api._answer(answer)
+    assert (refused.value.code, refused.value.error) == (0, 0)
 
 
 CONNECT = """

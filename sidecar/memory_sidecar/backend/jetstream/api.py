@@ -273,9 +273,9 @@ def _answer(message: "Msg") -> dict[str, Any]:
     if not isinstance(answer, dict):
         raise NoAnswerError("not a JetStream answer", sent=True)
     if refusal := answer.get("error"):
-        raise RefusedError(
-            int(refusal.get("code") or 0), int(refusal.get("err_code") or 0), str(refusal.get("description") or "")
-        )
+        told = refusal if isinstance(refusal, dict) else {}
+        code, number = (value if isinstance(value := told.get(name), int) else 0 for name in ("code", "err_code"))
+        raise RefusedError(code, number, str(told.get("description") or ""))
     return answer
 
 

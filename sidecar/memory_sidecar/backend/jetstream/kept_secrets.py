@@ -1,7 +1,6 @@
 """What `doctor` sees of a NATS context's secrets: who else may read them, and until when they hold. None is told."""
 
 import base64
-import binascii
 import json
 import os
 import shlex
@@ -20,6 +19,8 @@ __all__ = ["looked_at"]
 
 _SOON: Final = 14 * 86400
 """Seconds before its end from which on a JWT is told: time enough for somebody to issue another."""
+_NEVER: Final = 253402300800
+"""The year 10000, as a Unix time. A user whose `exp` is 0 does not expire."""
 
 
 def looked_at(name: str | None) -> Iterator[Finding]:
@@ -57,10 +58,11 @@ def _ends(context: NatsContext) -> Iterator[Finding]:
 
 
 def _expires(jwt: str) -> int | None:
-    """The `exp` claim; None if there is none. Nothing is verified: the broker does that."""
+    """The `exp` claim; None if there is none or no clock tells that time. Nothing is verified: the broker does that."""
     try:
         part = jwt.split(".")[1]
         claims = json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
-        return int(claims["exp"])
-    except (IndexError, KeyError, TypeError, ValueError, binascii.Error):
+        expires = int(claims["exp"])
+    except (IndexError, KeyError, TypeError, ValueError, OverflowError, RecursionError):
         return None
+    return expires if 0 < expires < _NEVER else None
