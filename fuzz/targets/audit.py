@@ -18,7 +18,7 @@ from exposure_policy.audit.hosts import probe_host_config
 from exposure_policy.audit.launch import TransportError, _Lines
 from exposure_policy.audit.likeness import judge, offer_of, overlong
 from exposure_policy.audit.result import Bounds
-from exposure_policy.guards import own_signs
+from exposure_policy.guards import own_answers, own_signs
 
 from .common import chance, lengthened, linear, one_line, scratch, strict
 
@@ -216,19 +216,19 @@ def answers(data: bytes) -> None:
     """
     before, _, told = data.decode(errors="replace").partition("\0")
     for text in (before, told, before + told):
-        found = [*own_signs.text_signs(text)]
-        assert not found or own_signs.hinted(text), "what has no hint of an answer is one"
+        found = [*own_answers.text_signs(text)]
+        assert not found or own_answers.hinted(text), "what has no hint of an answer is one"
     shown = strict(data)
     if shown is not None:
-        for sign in own_signs.answer_signs(shown):
-            assert len(sign.evidence) <= own_signs.EXCERPT + 2
+        for sign in own_answers.answer_signs(shown):
+            assert len(sign.evidence) <= own_answers.EXCERPT + 2
     for answer in _ANSWERS:
         kept = {name: told if name in ("content", "reason") else value for name, value in answer.items()}
-        assert any(True for _ in own_signs.answer_signs({"x": [before, kept]})), "an answer as an object is missed"
+        assert any(True for _ in own_answers.answer_signs({"x": [before, kept]})), "an answer as an object is missed"
         for written in (json.dumps(kept), repr(kept), json.dumps(json.dumps(kept))):
-            assert own_signs.hinted(written)
-            assert any(True for _ in own_signs.text_signs(f"{before}\n{written}")), "an answer in a text is missed"
+            assert own_answers.hinted(written)
+            assert any(True for _ in own_answers.text_signs(f"{before}\n{written}")), "an answer in a text is missed"
     if long := lengthened(data):
         with linear():
-            for _ in own_signs.text_signs(long.decode(errors="replace")):
+            for _ in own_answers.text_signs(long.decode(errors="replace")):
                 pass

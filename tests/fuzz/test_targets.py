@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exposure_policy.audit import entries, frames, hostfiles
-from exposure_policy.guards import own_signs
+from exposure_policy.guards import own_answers, own_signs
 from memory_sidecar import config
 from memory_sidecar.backend.jetstream import context as nats_context
 from memory_sidecar.backend.jetstream import credentials, message
@@ -154,8 +154,8 @@ CONTROLS = {
     "a command line is overlooked": ("hosts", entries, "_is_sidecar", lambda _: None),
     "a comment is kept": ("hosts", hostfiles, "_JSONC", re.compile("(x)")),
     "a carriage return ends no line": ("frames", frames, "_LINE_END", re.compile(rb"\n")),
-    "a mark is overlooked": ("offers", own_signs, "_MARK", "other/"),
-    "a kept answer is overlooked": ("answers", own_signs, "_SHAPES", ()),
+    "a mark is overlooked": ("offers", own_signs, "MARK", "other/"),
+    "a kept answer is overlooked": ("answers", own_answers, "SHAPES", ()),
 }
 
 
