@@ -8,13 +8,16 @@
 JSON, not the stored documents: it is exact for every text, and the same whatever backend kept it. The last line holds
 the digest of all bytes before it, so that a file cut short or changed is noticed. `header` stands only in notes that
 have one (`contract.Entry`). A file of the quarantine may hold one value byte for byte, and then no notes (`Raw`). Other
-programs may leave the first and the last line out and write notes alone. Pure: no file is touched here.
+programs may leave the first and the last line out and write notes alone. A file is read line by line, more than once:
+it is checked whole before any of it is used, and is in memory never. Pure: no file is touched here.
 """
 
 import hashlib
 import json
 from base64 import b64decode, b64encode
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from io import BytesIO
 from itertools import chain
 from typing import Any, Final
 
@@ -22,20 +25,27 @@ from ..named_tuple import NamedTuple
 from .contract import Entry
 
 __all__ = [
+    "MAX_LINE",
+    "Checked",
+    "Lines",
     "Note",
     "Portable",
     "PortableError",
     "Raw",
+    "check",
     "decode",
     "encode",
     "encode_note",
     "framed",
     "members",
+    "notes",
     "raw_members",
 ]
 
 FORMAT: Final = "memory-sidecar/export"
 VERSION: Final = 1
+MAX_LINE: Final = 96 << 20
+"""Bytes of a line. A bucket can hold a message of 64 MiB, and the quarantine keeps it in base64."""
 
 
 class Note(NamedTuple):
@@ -75,9 +85,9 @@ class PortableError(ValueError):
         self.remedy = remedy
 
 
-def encode(header: Mapping[str, Any], notes: Sequence[Note]) -> Iterator[bytes]:
+def encode(header: Mapping[str, Any], all_notes: Sequence[Note]) -> Iterator[bytes]:
     """The file's bytes in parts. `header` is what to say beside format, version and count."""
-    return framed(header, len(notes), map(encode_note, notes))
+    return framed(header, len(all_notes), map(encode_note, all_notes))
 
 
 def encode_note(note: Note) -> bytes:
@@ -120,33 +130,85 @@ def _line(value: Mapping[str, Any]) -> bytes:
 
 
 def decode(data: bytes) -> Portable:
-    """Read a whole file, before any of it is used.
+    """Read a file that is in memory, before any of it is used.
 
     Raises:
         PortableError: a line is not what it should be, a key stands twice, or the file is cut short or changed.
     """
-    lines = data.split(b"\n")
-    if lines and not lines[-1]:
-        lines.pop()
-    if not lines:
+    lines = partial(BytesIO, data)
+    checked = check(lines)
+    return Portable(checked.header, list(notes(lines, checked)), checked.raw)
+
+
+class Checked(NamedTuple):
+    """What is known of a file that was read once, without its notes."""
+
+    header: Mapping[str, Any]
+    raw: Raw | None
+    keys: Mapping[str, int]
+    """The keys of its notes in their order, each with the number of its line."""
+    digests: Sequence[bytes]
+    """Of the line of each note."""
+
+
+Lines = Callable[[], Iterable[bytes]]
+"""Reads a file anew, from its first line; each line with its end, and none longer than `MAX_LINE` and one byte more."""
+
+
+def check(lines: Lines) -> Checked:
+    """Read a whole file and keep none of its notes, however large they are together.
+
+    Raises:
+        PortableError: a line is not what it should be, a key stands twice, or the file is cut short or changed.
+    """
+    first = next(iter(lines()), b"")
+    if not first:
         raise PortableError("it is empty", "export again")
-    header: Mapping[str, Any] = {}
-    first = _object(lines[0], 1)
-    start = 0
-    if "format" in first:
-        header, start = first, 1
+    header = _object(first, 1)
+    count: int | None = None
+    if "format" in header:
         _check_header(header)
-        _check_end(data, lines)
-        lines.pop()
-    notes: dict[str, Note] = {}
-    for number, line in enumerate(lines[start:], start + 1):
-        note = _note(_object(line, number), number)
-        if note.key in notes:
+        count = _check_end(lines())
+    else:
+        header = {}
+    keys: dict[str, int] = {}
+    digests: list[bytes] = []
+    for number, line in _noted(lines, count):
+        key = _note(line, number).key
+        if key in keys:
             raise PortableError(f"line {number}: its key stands on an earlier line too", "remove one of the two")
-        notes[note.key] = note
-    if header and header.get("notes") != len(notes):
+        keys[key] = number
+        digests.append(_digest(line))
+    if header and header.get("notes") != len(keys):
         raise PortableError("its first line and the notes it holds do not agree", "export it again")
-    return Portable(header, list(notes.values()), _raw(header))
+    return Checked(header, _raw(header), keys, digests)
+
+
+def notes(lines: Lines, checked: Checked) -> Iterator[Note]:
+    """The notes of a file that was checked, one at a time.
+
+    Raises:
+        PortableError: a line is not any more what it was then.
+    """
+    count = len(checked.keys) + 2 if checked.header else None
+    digests = iter(checked.digests)
+    for number, line in _noted(lines, count):
+        if next(digests, b"") != _digest(line):
+            raise PortableError(f"line {number}: the file was changed while it was read", "import it again, unchanged")
+        yield _note(line, number)
+    if next(digests, None) is not None:
+        raise PortableError("the file was cut while it was read", "import it again, unchanged")
+
+
+def _noted(lines: Lines, count: int | None) -> Iterator[tuple[int, bytes]]:
+    """The lines of notes, with their numbers; of a file of `count` lines in a frame, those between the outer two."""
+    for number, line in enumerate(lines(), 1):
+        if count is None or 1 < number < count:
+            yield number, line
+
+
+def _digest(line: bytes) -> bytes:
+    return hashlib.blake2b(line, digest_size=16).digest()
 
 
 def _check_header(header: Mapping[str, Any]) -> None:
@@ -159,18 +221,23 @@ def _check_header(header: Mapping[str, Any]) -> None:
         )
 
 
-def _check_end(data: bytes, lines: Sequence[bytes]) -> None:
+def _check_end(lines: Iterable[bytes]) -> int:
+    """How many lines the file has, if its last one tells the digest of the others."""
+    seen, count, last = hashlib.sha256(), 0, b""
+    for line in lines:
+        seen.update(last)
+        count, last = count + 1, line
     try:
-        end = _object(lines[-1], len(lines))
+        end = _object(last, count)
     except PortableError:
         end = {}  # cut within a line
-    if set(end) != {"notes", "sha256"} or len(lines) < 2:
+    if set(end) != {"notes", "sha256"} or count < 2:
         raise PortableError("it is cut short: its last line is missing", "copy or export it again, whole")
-    body = data[: data.rindex(lines[-1])]
-    if end["sha256"] != hashlib.sha256(body).hexdigest():
+    if end["sha256"] != seen.hexdigest():
         raise PortableError(
             "it was changed after it was written: its digest does not match", "take another copy, or export it again"
         )
+    return count
 
 
 class _TwiceError(ValueError):
@@ -187,6 +254,8 @@ def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _object(line: bytes, number: int) -> dict[str, Any]:
+    if len(line) > MAX_LINE:
+        raise PortableError(f"line {number}: it is longer than {MAX_LINE} bytes, and no note is", _ANOTHER_FILE)
     try:
         value = json.loads(line, object_pairs_hook=_pairs)
     except _TwiceError as error:
@@ -200,7 +269,8 @@ def _object(line: bytes, number: int) -> dict[str, Any]:
     return value
 
 
-def _note(value: Mapping[str, Any], number: int) -> Note:
+def _note(line: bytes, number: int) -> Note:
+    value = _object(line, number)
     names = {"key", "description", "content"}
     if set(value) - {"header"} != names or not all(isinstance(text, str) for text in value.values()):
         raise PortableError(

@@ -36,7 +36,7 @@ from ...system import files
 from ..shared.failure import Failure, complain
 from ..shared.journals import all_journals, directories
 from ..shared.memory import Memory, opened, unreadable
-from ..shared.note_file import load, save
+from ..shared.note_file import opened_file, save
 from ..shared.places import add_places, place, places
 from ..shared.remedy import command
 from ..shared.report import add_json, moment, on_terminal, print_json, print_table, shown_revision
@@ -325,12 +325,12 @@ def _read(directory: str) -> tuple[Sequence[_Kept], Sequence[str]]:
     for name in names:
         path = os.path.join(directory, name)
         try:
-            found = load(path)
+            with opened_file(path) as found:
+                notes, (header, raw, *_) = list(found.notes()), found.about
         except Failure as error:
             problems.append(f"{error.problem}; restore that file from a backup, or move it away")
         else:
-            header = found.header
-            kept += [_Kept(path, header, key, entry.description, entry) for key, entry in found.notes]
-            if found.raw is not None:
-                kept.append(_Kept(path, header, *found.raw))
+            kept += [_Kept(path, header, key, entry.description, entry) for key, entry in notes]
+            if raw is not None:
+                kept.append(_Kept(path, header, *raw))
     return kept, problems

@@ -25,7 +25,7 @@ from ...store.errors import (
     UnreadableError,
 )
 from ...store.rules import check_capacity, one_line, validate_write
-from .failure import complain, in_steps, stopped_status, told
+from .failure import Failure, complain, in_steps, stopped_status, told
 from .memory import Memory, unreadable
 from .report import print_json
 
@@ -91,7 +91,8 @@ def transfer(
 ) -> Report:
     """Put each note that `notes` yields a reader of.
 
-    Stops in order, between two notes, when a store is out of reach or on Ctrl-C, SIGTERM or SIGHUP.
+    Stops in order, between two notes, when a store is out of reach, what yields them fails (a `Failure`), or on Ctrl-C,
+    SIGTERM or SIGHUP.
     """
     results: list[Result] = []
     try:
@@ -111,6 +112,8 @@ def transfer(
                 advance()
     except UnavailableError as error:
         return Report(results, total, told(error))
+    except Failure as error:
+        return Report(results, total, str(error), error.status)
     except KeyboardInterrupt as interrupt:
         return Report(results, total, "interrupted", stopped_status(interrupt))
     return Report(results, total, "")
