@@ -16,6 +16,8 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Any, ClassVar, NamedTuple
 
+from memory_sidecar.harness.command import command_line
+
 from .driver import Process
 
 __all__ = ["Call", "Contestant", "Note", "Session", "all_contestants", "is_line"]
@@ -237,8 +239,7 @@ class SidecarOnFiles(FourTools):
                 file.write(f"---\ndescription: {note.description}\n---\n\n{note.content}")
 
     def words(self, directory: str) -> list[str]:
-        words = [sys.executable, "-P", "-m", "memory_sidecar", "serve"]
-        return [*words, "--store-dir", directory, *self.options(directory)]
+        return command_line(None, {"store_dir": directory}) + self.options(directory)
 
     def options(self, directory: str) -> list[str]:
         if not self.guard:

@@ -8,7 +8,6 @@ interrupted, 143 terminated, 129 hung up, 141 nobody reads stdout.
 import gc
 import os
 import sys
-from importlib import import_module
 
 from ..exits import EX_CONFIG, StartError
 from ..hints import TYPE_CHECKING, Final
@@ -115,6 +114,7 @@ def _cannot_be_loaded(error: Exception) -> int:
 def build_parser(only: str | None = None) -> "argparse.ArgumentParser":
     """The parser of every command. With `only`, the other commands are named but not imported."""
     import argparse
+    from importlib import import_module
 
     from ..version import __version__
     from .shared.parser import parser_class
