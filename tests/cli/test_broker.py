@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.broker import Broker, add_bucket, connected, put, run_broker
+from tests.support.broker import Broker, add_bucket, connected, delete_bucket, put, restore, run_broker, snapshot
 
 from memory_sidecar.assemble import Arguments
 from memory_sidecar.backend.jetstream.settings import WHO
@@ -282,6 +282,48 @@ def test_a_note_that_nested_prefixes_share_is_looked_for_under_each_of_its_names
     assert (done.status, answer["complete"]) == (0, True), done.err
     assert [(one["identity"], one["what"]) for one in answer["seen"]] == met[:2]
     assert [one["identity"] for one in answer["others"]] == ["other", "solo"]
+
+
+@pytest.mark.parametrize("how", ["restored", "restored, and written there since", "made again"])
+def test_quarantine_over_a_restored_bucket(
+    cli: Cli, bucket: tuple[str, ...], broker: Broker, tmp_path: Path, how: str
+) -> None:
+    """Whoever met the very document that is there now met it in this bucket as it was: its runs are all asked."""
+    name, launch = bucket[1].rpartition("-")[2].removesuffix(".yaml"), {"config": Path(bucket[1])}
+    place = Place(tmp_path / "base")
+    note = {"description": "d", "content": "x"}
+    place.calls("wrote", ("memory_write", {"key": "a", **note}), **launch)
+    place.calls("listed", ("memory_list", {}), **launch)
+
+    async def again() -> None:
+        async with connected(broker.url) as nc:
+            saved = await snapshot(nc, name)
+            await delete_bucket(nc, name)
+            if how == "made again":
+                await add_bucket(nc, bucket=name)
+            else:
+                await restore(nc, name, saved)
+
+    asyncio.run(again())
+    if how == "made again":
+        place.calls("after", ("memory_write", {"key": "a", **note}), **launch)
+    elif how != "restored":
+        read = ("memory_read", {"key": "a"})
+        place.calls("after", read, ("memory_write", {"key": "a", **note, "overwrite": True}), **launch)
+    done = cli("quarantine", "a", "--json", *bucket)
+    assert done.out, done.err
+    answer = json.loads(done.out)
+    met = {(one["run"], one["what"]) for one in answer["seen"]}
+    listed = {one["run"] for one in answer["listed"]}
+    if how == "restored":
+        assert (done.status, answer["complete"], answer["left_out"]) == (0, True, []), done.err
+        assert met == {("wrote", "created")}
+        assert listed == {"listed"}
+        assert "incomplete" not in done.err
+    else:  # another document, of which nothing proves that the earlier runs were where it is
+        assert (done.status, answer["complete"]) == (1, False)
+        assert {run for run, _ in met} == {"after"}
+        assert {one["run"] for one in answer["left_out"]} == {"wrote", "listed"}
 
 
 WRONG = [

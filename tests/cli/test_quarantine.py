@@ -119,7 +119,7 @@ def test_what_was_written_since_the_copy_is_copied_too(place: Place, monkeypatch
             return remove(key, revision)
 
         monkeypatch.setattr(memory.store.backend, "remove", a_run_was_faster)
-        path, entry, _ = _move(memory, "a", "", str(place.path / "quarantine"))
+        path, entry, *_ = _move(memory, "a", "", str(place.path / "quarantine"))
         assert entry == Entry("About a", "third")
         assert [str(one) for one in kept(place)] == [path]
         assert memory.list() == []

@@ -114,6 +114,8 @@ class Where(NamedTuple):
     """Whose memory it is. A journal of this identity may be of it whatever its store is called by now."""
     prefix: str = ""
     """What stands before the key in a place where memories lie side by side; for where `names` cannot be told."""
+    proof: str = ""
+    """The revision of the note, if that is no other document's in whatever store it is found (`Opened.holds`)."""
 
     def called(self, one: Journaled, key: str) -> set[str]:
         """What the run calls the note; nothing if it was never where the note is."""
@@ -164,7 +166,8 @@ def saw(found: Iterator[Journaled], sought: Sought, where: Where = ANYWHERE) -> 
     A journal of another store may be of this memory before it was moved, restored or made again. So it is left out by
     name if it mentions the key, or if its identity is the memory's own or has been in the memory in another run: a run
     that was only shown descriptions mentions no key. A store that is known to be the memory of that run's own identity
-    is no such case.
+    is no such case. And where a run of another store met the very document that is asked about (`Where.proof`), that
+    store is this one as it was before: all of its journals are asked.
     """
     read = 0
     others: Counter[str] = Counter()
@@ -172,7 +175,7 @@ def saw(found: Iterator[Journaled], sought: Sought, where: Where = ANYWHERE) -> 
     placed: list[tuple[str, Sight]] = []
     listed: list[Listing] = []
     left_out: list[LeftOut] = []
-    aside: list[LeftOut] = []
+    aside: list[_Aside] = []
     inside = {where.identity}
     for one in found:
         problem = one.problem
@@ -181,7 +184,7 @@ def saw(found: Iterator[Journaled], sought: Sought, where: Where = ANYWHERE) -> 
             if one.stores() == {where.of(one.identity)}:
                 others[one.identity] += 1
             else:
-                aside.append(_left_out(one, ELSEWHERE, sought, where))
+                aside.append(_aside(one, sought, where))
             continue
         if not problem:
             read += 1
@@ -190,11 +193,20 @@ def saw(found: Iterator[Journaled], sought: Sought, where: Where = ANYWHERE) -> 
             met = [sight for key in sorted(keys) for sight in _sights(one, sought._replace(key=key))]
             placed += met
             listed += _listings(one)
-            if one.forgotten and not met:
-                problem = f"does not keep all that was before {one.forgotten}"
+            problem = _forgotten(one, met)
         if problem:
             left_out.append(_left_out(one, problem, sought, where))
-    for left in aside:
+    before = {store for each in aside if each.proves for store in each.stores}
+    for each in aside:
+        left = each.left
+        if before.issuperset(each.stores):
+            read += 1
+            inside.add(left.identity)
+            hosts.update(left.hosts or [""])
+            placed += each.met
+            listed += each.listed
+            left_out += [left._replace(problem=each.forgotten)] if each.forgotten else []
+    for left in (each.left for each in aside if not before.issuperset(each.stores)):
         if left.mentions or left.identity in inside:
             left_out.append(left)
         else:
@@ -202,6 +214,32 @@ def saw(found: Iterator[Journaled], sought: Sought, where: Where = ANYWHERE) -> 
     placed.sort(key=lambda pair: pair[0])
     listed.sort(key=lambda listing: listing.first)
     return Answer(read, [sight for _, sight in placed], listed, left_out, others, hosts)
+
+
+class _Aside(NamedTuple):
+    """A journal of another store, and what it tells if that store turns out to be the memory's own, of before."""
+
+    left: LeftOut
+    stores: frozenset[str]
+    proves: bool
+    """Whether its run, which was in one store alone, met the very document that is asked about."""
+    met: Sequence[tuple[str, Sight]]
+    listed: Sequence[Listing]
+    forgotten: str
+
+
+def _aside(one: Journaled, sought: Sought, where: Where) -> _Aside:
+    left = _left_out(one, ELSEWHERE, sought, where)
+    if not where.proof:
+        return _Aside(left, frozenset(one.stores()), False, (), (), "")
+    met, stores = list(_sights(one, sought)), one.stores()
+    proves = len(stores) == 1 and any(sight.revision == where.proof for _, sight in met)
+    return _Aside(left, frozenset(stores), proves, met, _listings(one), _forgotten(one, met))
+
+
+def _forgotten(one: Journaled, met: Sequence[object]) -> str:
+    """What is wrong with a journal that does not keep all and tells of no meeting; "" of any other."""
+    return f"does not keep all that was before {one.forgotten}" if one.forgotten and not met else ""
 
 
 def _left_out(one: Journaled, problem: str, sought: Sought, where: Where) -> LeftOut:

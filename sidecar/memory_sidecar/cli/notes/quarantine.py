@@ -20,6 +20,7 @@ configuration, the memory or a directory cannot be used.
 import argparse
 import os
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from ...assemble import Arguments, default_journal_dir
@@ -102,7 +103,7 @@ def _quarantine(arguments: argparse.Namespace, directory: str) -> int:
     key = arguments.key
     with opened(_places(arguments), write=True) as memory:
         try:
-            path, entry, revision = _move(memory, key, arguments.reason, directory)
+            path, entry, revision, proof = _move(memory, key, arguments.reason, directory)
         except KeyNotFoundError as error:
             raise Failure(f"there is no note {key}", f"see {command(_places(arguments)._asdict(), 'list')}") from error
     if not arguments.json:
@@ -113,7 +114,7 @@ def _quarantine(arguments: argparse.Namespace, directory: str) -> int:
     unread = ""
     answer: Answer | None = None
     try:
-        answer = saw(all_journals(directories(vars(arguments))), sought, memory.where(key))
+        answer = saw(all_journals(directories(vars(arguments))), sought, memory.where(key)._replace(proof=proof))
     except Failure as error:
         unread = f"{error}\n"
     if answer is not None and not answer.read:
@@ -144,19 +145,22 @@ def _again(arguments: argparse.Namespace, *words: str) -> str:
     return command(vars(arguments), "quarantine", *words, *(() if chosen is None else ("--quarantine-dir", chosen)))
 
 
-def _move(memory: Memory, key: str, reason: str, directory: str) -> tuple[str, Entry, str]:
+def _move(memory: Memory, key: str, reason: str, directory: str) -> tuple[str, Entry, str, str]:
+    """Returns where the copy is, the note, its revision, and that again if it is a proof (`Where.proof`), else ""."""
     try:
         validate_key(key)
     except InvalidError as error:
         raise Failure(str(error), status=EX_USAGE) from error
     for _ in range(_ATTEMPTS):
         stored = _stored(memory, key)
+        holds = memory.opened.holds
+        proof = stored.revision if holds is not None and memory.ask(partial(holds, key, stored.revision)) else ""
         kept = _as_kept(key, stored.document)
         path = _keep(memory, kept, stored.revision, reason, directory)
         entry = kept.entry if isinstance(kept, Note) else Entry(kept.description, "")
         try:
             if _remove(memory, key, stored.revision):
-                return path, entry, stored.revision
+                return path, entry, stored.revision, proof
         except BaseException:
             complain(f"{key} may still be in the memory; a copy is in {path}")
             raise
