@@ -181,10 +181,9 @@ def offers(data: bytes) -> None:
     shown = strict(data)
     if not isinstance(shown, dict):
         shown = {"name": data[:40].decode(errors="replace"), "description": data[40:].decode(errors="replace")}
-    for kind in _KINDS:
-        offer = offer_of(kind, shown)
-        judge(offer)
-        overlong(offer)
+    offer = offer_of(chance(data).choice(_KINDS), shown)
+    judge(offer)
+    overlong(offer)
     own_signs.offer_signs(shown)
     own_signs.overlong(shown)
     meta = shown.get("_meta")
