@@ -74,3 +74,41 @@ def test_what_tells_nothing_is_not_guessed(line: str) -> None:
     found = application(line.split(" "))
     assert found.name == ""
     assert found.why_not
+
+
+# fmt: off
+RUNNERS = [
+    "bun", "bunx", "deno", "dotnet", "electron", "go", "java", "make", "nodemon", "npm", "npx", "pm2", "pnpm",
+    "ts-node", "tsx", "yarn", "cargo", "code", "cursor", "conda", "hatch", "mamba", "micromamba", "nox", "pdm",
+    "pipenv", "pipx", "poetry", "rye", "tox", "uv", "uvx", "celery", "chainlit", "daphne", "fastapi", "flask",
+    "gradio", "granian", "gunicorn", "hypercorn", "marimo", "streamlit", "uvicorn", "uwsgi", "watchmedo", "py.test",
+    "pytest", "unittest", "__main__", "ipykernel_launcher", "ipython", "jupyter", "jupyter-lab", "jupyter-notebook",
+    "bash", "busybox", "csh", "dash", "fish", "ksh", "sh", "tcsh", "zsh", "cron", "crond", "docker-init", "doas",
+    "dumb-init", "env", "init", "login", "nohup", "screen", "setsid", "sshd", "strace", "su", "sudo", "supervisord",
+    "systemd", "timeout", "tini", "tmux", "xargs", "python", "python3", "python3.12", "python3.13t", "python3.11d",
+    "python3.13dt", "pypy", "pypy3.10", "node", "nodejs", "ruby", "ruby3.2", "perl", "perl5.36", "php", "php8.3",
+    "Python", "node.exe",
+]
+# fmt: on
+
+
+@pytest.mark.parametrize("runner", RUNNERS)
+def test_what_runs_other_peoples_programs_gives_none_its_name(runner: str) -> None:
+    for words in ([runner], [f"/usr/bin/{runner}"], [runner, "-x"], ["python", f"/opt/{runner}"]):
+        name, why_not = application(words)
+        assert name == ""
+        assert why_not
+
+
+@pytest.mark.parametrize(
+    "suffix", ["py", "pyw", "pyc", "pyz", "js", "mjs", "cjs", "ts", "mts", "cts", "rb", "pl", "php", "exe", "PY"]
+)
+def test_a_scripts_suffix_is_none_of_its_name(suffix: str) -> None:
+    assert application(["node", f"/srv/agent.{suffix}"]) == ("agent", "")
+
+
+@pytest.mark.parametrize("flag", [f"-{letter}" for letter in "bBdEiIOPqsSuvx"])
+@pytest.mark.parametrize("python", ["python3", "pypy3"])
+def test_an_option_that_takes_no_value_hides_no_script(python: str, flag: str) -> None:
+    assert application([python, flag, "/srv/agent.py"]) == ("agent", "")
+    assert application(["node", flag, "/srv/agent.js"]).name == ""

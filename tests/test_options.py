@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_sidecar.options import OptionsError, decode_options
+from memory_sidecar.options import OptionsError, age, decode_options
 
 
 class Sample(NamedTuple):
@@ -20,6 +20,31 @@ class Sample(NamedTuple):
 
 class Nothing(NamedTuple):
     pass
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("1m", 60), ("45m", 2700), ("2h", 7200), ("1d", 86400), ("3w", 1814400), ("999999w", 604799395200)],
+)
+def test_an_age_in_seconds(text: str, seconds: float) -> None:
+    assert age(text, "--older-than") == seconds
+
+
+@pytest.mark.parametrize("text", ["", "d", "1", "1s", "1 d", "-1d", "1d\n", "1.5d", "1000000d", "\u0661d"])
+def test_what_is_no_age_says_how_to_write_one(text: str) -> None:
+    with pytest.raises(
+        OptionsError, match=r"--older-than .* is not an age; write a number and m, h, d or w, as in 30d"
+    ):
+        age(text, "--older-than")
+    with pytest.raises(OptionsError, match="as in 45m"):
+        age(text, "--older-than", "45m")
+
+
+def test_words_for_the_whole_configuration_and_for_a_block_that_takes_nothing() -> None:
+    with pytest.raises(OptionsError, match=r"the configuration must be a mapping .* `harness: \{option: value\}`"):
+        decode_options(Sample, 7, "")
+    with pytest.raises(OptionsError, match=r"a.b.x is not an option; this block takes none"):
+        decode_options(Nothing, {"x": 1}, "a.b")
 
 
 def refusal(values: object) -> str:

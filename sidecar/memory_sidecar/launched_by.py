@@ -57,7 +57,7 @@ def application(words: Sequence[str]) -> Application:
             return Application("", f"{program} launched this, and its command line does not start with a script")
         name = os.path.basename(script)
     name = _without_suffix(name)
-    if name.lower() in _RUNNERS or _INTERPRETER.fullmatch(name):
+    if name.lower() in _RUNNERS or _INTERPRETER.fullmatch(name.lower()):
         return Application("", f"{name} launched this, which runs other people's programs")
     return Application(name)
 

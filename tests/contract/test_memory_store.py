@@ -49,6 +49,25 @@ class TestGuarded(_Provided, GuardedContract): ...
 class TestBlind(_Provided, BlindContract): ...
 
 
+def test_a_run_reads_no_older_than_what_it_has_seen() -> None:
+    """A backend with replicas may have one that is behind: it is told what the run knows of the note."""
+    asked: list[str | None] = []
+
+    class Asked(MemoryBackend):
+        def get(self, key: str, *, after: str | None = None) -> Stored | None:
+            asked.append(after)
+            return super().get(key, after=after)
+
+    scope = Scope()
+    store = Store(Asked(Shelf()))
+    store.create("key", "words", "text", scope=scope)
+    store.read("key", scope=scope)
+    store.read("key", scope=None)
+    store.read("key", scope=Scope())
+    assert asked == [scope.revision("key"), None, None]
+    assert asked[0]
+
+
 def test_a_delete_of_what_the_run_has_seen_is_one_step() -> None:
     """Nothing is looked at first, unless nobody has seen it, or another was faster."""
 

@@ -29,7 +29,7 @@ _COMPUTED: Final[dict[type[ast.operator], type[ast.operator]]] = {
     ast.Mult: ast.Add,
     ast.BitOr: ast.BitAnd,
 }
-_TELLS: Final = ("Error", "Refused", "Invalid")
+_TELLS: Final = ("Error", "Refused", "Invalid", "TypeVar")
 
 
 class Mutant(NamedTuple):

@@ -400,6 +400,18 @@ def test_the_mark_is_no_likeness_and_is_never_accepted() -> None:
         guard_mcp(server, accept={identity("tool", _tool(data)): "reviewed"})
 
 
+def test_an_id_stays_the_same_from_release_to_release_and_from_process_to_process() -> None:
+    """People keep them in their code: what was accepted once stays so until what is shown changes."""
+    shown = {"name": "x", "title": None, "inputSchema": {"properties": {"b": {}, "a": {}}, "type": "object"}}
+    assert identity("tool", shown | {"inputSchema": {"type": "object", "properties": {"b": {}, "a": {}}}}) == (
+        "31905c6b21db4af7"
+    )
+    assert identity("tool", {"inputSchema": shown["inputSchema"], "name": "x"}) == "31905c6b21db4af7"
+    assert identity("answer", ["tools/call", "answer", "memory_read"]) == "33c0ffe5a4f2ba11"
+    assert identity("tool", {"name": "x", "when": Path("/a")}) == identity("tool", {"name": "x", "when": "/a"})
+    assert identity("tool", {"name": "\ud800"}) != identity("tool", {"name": "\ud801"})
+
+
 @pytest.mark.parametrize("accept", [{"memory_list": "fine"}, {"0123456789abcdef": " "}, {"0123456789abcdef": None}])
 def test_what_is_accepted_has_an_id_and_a_reason(accept: Any) -> None:
     with pytest.raises(ValueError, match="accept"):

@@ -286,9 +286,18 @@ def test_a_pool_that_was_made_while_serving_works_for_others_afterwards() -> Non
 
 
 def test_following_twice_changes_nothing() -> None:
-    before = (threading.Thread.start, ThreadPoolExecutor.submit)
     follow_threads()
-    assert (threading.Thread.start, ThreadPoolExecutor.submit) == before
+    before = (threading.Thread.start, ThreadPoolExecutor.submit, Future.add_done_callback)
+    follow_threads()
+    assert (threading.Thread.start, ThreadPoolExecutor.submit, Future.add_done_callback) == before
+
+
+def test_a_thread_that_is_started_while_nobody_is_served_is_left_as_it_is() -> None:
+    follow_threads()
+    thread = threading.Thread(target=answers)
+    thread.start()
+    thread.join()
+    assert "run" not in vars(thread)
 
 
 def test_no_thread_is_touched_unless_a_guard_asks_for_it() -> None:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from tests.run.test_compact import handed, long_history
 from tests.run.test_replay import encoded, steps
 
+from memory_sidecar.run import glance as glancing
 from memory_sidecar.run import records
 from memory_sidecar.run.compact import compacted
 from memory_sidecar.run.glance import Standing, glance, records_of
@@ -62,6 +63,20 @@ def test_what_is_summed_and_no_record_is_damage_and_what_is_newer_is_newer() -> 
         glance(encoded([META, {"type": "scope", "time": "t", "keys": 1}]))
     with pytest.raises(NewerError):
         glance(encoded([{**META, "version": VERSION + 1}]))
+
+
+@given(st.lists(steps, max_size=4))
+def test_a_sound_journal_is_never_replayed_and_a_torn_end_is_none_of_it(plan: list[Any]) -> None:
+    journal = encoded(long_history(plan))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(glancing, "replay", None)
+        assert glance(journal) == glance(journal + b'{"seq":') == whole(journal)
+
+
+def test_a_kind_that_nobody_knows_is_damage() -> None:
+    unknown = records.encode({"type": "unknown", "time": "t"}, 2)
+    with pytest.raises(DamagedError, match="line 2"):
+        glance(encoded([META]) + unknown)
 
 
 @pytest.mark.parametrize("first", ["resumed", "terminal", "scope"])

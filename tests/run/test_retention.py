@@ -60,6 +60,16 @@ def test_a_run_that_was_used_since_stays_whatever_its_file_says_and_the_other_wa
     assert remove_old(str(tmp_path), "i", 30 * DAY) == 0
 
 
+def test_a_run_that_was_made_after_the_clock_was_put_back_was_not_used_before_it_was_made(tmp_path: Path) -> None:
+    path = made(tmp_path, "run", 400, "completed")
+    first, *rest = path.read_bytes().splitlines(keepends=True)
+    now = time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime())
+    record = {name: value for name, value in records.decode(first[:-1]).items() if name != "seq"} | {"created": now}
+    path.write_bytes(b"".join([records.encode(record, 1), *rest]))
+    os.utime(path, (0, 0))
+    assert remove_old(str(tmp_path), "i", 30 * DAY) == 0
+
+
 def test_a_run_that_is_open_stays(tmp_path: Path) -> None:
     made(tmp_path, "r", 31, "error")
     journal = opened(tmp_path, "r", "i")
