@@ -14,12 +14,11 @@ from typing import Any, Final
 
 import pytest
 from tests.support.shim import spoiled
-from tests.support.sidecar import SERVE, Frame, Sidecar, configured, guarded, launched, result
+from tests.support.sidecar import SERVE, Frame, Sidecar, configured, guarded, launched
 
-from memory_sidecar.exits import EX_CONFIG
 from memory_sidecar.system import disk
 
-from .answers import cases, rule
+from .answers import NO_START, cases, started
 
 Row = tuple[str, str, str]
 
@@ -30,10 +29,10 @@ NO_LINKS: Final = dict.fromkeys(("EACCES", "ENOSYS", "EOPNOTSUPP", "EMLINK", "EP
 
 # What creating, overwriting and deleting come to, and the answers for which it is another thing.
 TABLE: Final[dict[str, tuple[Row, dict[str, Row]]]] = {
-    "flock": (("no start",) * 3, AGAIN),
+    "flock": ((NO_START,) * 3, AGAIN),
     "link": (("refused", "works", "works"), NO_LINKS),
     "fsync": (("refused", "refused", "works"), CANNOT_FLUSH),
-    "fsyncdir": (("no start",) * 3, CANNOT_FLUSH),
+    "fsyncdir": ((NO_START,) * 3, CANNOT_FLUSH),
     "rename": (("works", "refused", "refused"), {"EINTR": ("works", "refused", "works")}),
     "unlink": (("works", "works", "refused"), AGAIN),
     "create": (("refused", "refused", "works"), AGAIN),
@@ -52,19 +51,11 @@ def played(sidecar: Sidecar, name: str, **arguments: Any) -> tuple[str, Frame]:
     return ("unknown" if "outcome" in text else "refused"), answer
 
 
-@pytest.mark.parametrize(("call", "name"), list(cases(TABLE)))
-def test_an_answer_at_every_call(call: str, name: str, prepared: Path) -> None:
-    usual, others = TABLE[call]
-    expected = others.get(name, usual)
-    with Sidecar(prepared, env=spoiled(prepared / "memory", {call: rule(name)})) as sidecar:
-        hello = sidecar.hello()
-        sidecar.send(hello)
-        answer = sidecar.answer(hello)
-        if expected[0] == "no start" and "error" in answer:
-            assert "cannot use" in answer["error"]["message"]
-            assert sidecar.wait() == EX_CONFIG
+@pytest.mark.parametrize(("call", "name", "expected"), list(cases(TABLE)))
+def test_an_answer_at_every_call(call: str, name: str, expected: Row, prepared: Path) -> None:
+    with started(prepared, "memory", call, name, expected, "cannot use") as sidecar:
+        if sidecar is None:
             return
-        result(answer)
         about = {"description": "d", "content": "new"}
         outcomes = [
             played(sidecar, "memory_write", key="new", **about),

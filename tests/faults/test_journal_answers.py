@@ -10,13 +10,11 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from tests.support.shim import spoiled
-from tests.support.sidecar import OPEN, SUSPEND, UNSAVED, Frame, Sidecar, result
+from tests.support.sidecar import OPEN, SUSPEND, UNSAVED, Frame, result
 
-from memory_sidecar.exits import EX_CONFIG
 from memory_sidecar.run.read import read_journal
 
-from .answers import FULL, HELD_RUN, cases, rule
+from .answers import FULL, HELD_RUN, NO_START, cases, started
 
 Row = tuple[str, str, str, str]
 
@@ -28,7 +26,7 @@ WRITE_FULL: Final = dict.fromkeys(FULL, ("unsaved",) * 4)
 
 # What becomes of: a first use of the process's own run; opening a new run; a read in a run that is resumed; its end.
 TABLE: Final[dict[str, tuple[Row, dict[str, Row]]]] = {
-    "flock": (("no start",) * 4, {"EINTR": ALL_SAVED}),
+    "flock": ((NO_START,) * 4, {"EINTR": ALL_SAVED}),
     "create": (("unsaved", "refused", "saved", "saved"), {**CREATE_FULL, "EINTR": ALL_SAVED}),
     "write": (("unsaved", "refused", "unsaved", "unsaved"), {**WRITE_FULL, "EINTR": ALL_SAVED}),
     # Only what ends a run has to be on the disk: until then SIGKILL takes nothing that the kernel has.
@@ -51,19 +49,11 @@ def outcome(answer: Frame) -> str:
     return "unsaved" if UNSAVED in told else "saved"
 
 
-@pytest.mark.parametrize(("call", "name"), list(cases(TABLE)))
-def test_an_answer_at_every_call(call: str, name: str, prepared: Path) -> None:
-    usual, others = TABLE[call]
-    expected = others.get(name, usual)
-    with Sidecar(prepared, env=spoiled(prepared / "runs", {call: rule(name)})) as sidecar:
-        hello = sidecar.hello()
-        sidecar.send(hello)
-        answer = sidecar.answer(hello)
-        if expected[0] == "no start":
-            assert "--journal-dir" in answer["error"]["message"]
-            assert sidecar.wait() == EX_CONFIG
+@pytest.mark.parametrize(("call", "name", "expected"), list(cases(TABLE)))
+def test_an_answer_at_every_call(call: str, name: str, expected: Row, prepared: Path) -> None:
+    with started(prepared, "runs", call, name, expected, "--journal-dir") as sidecar:
+        if sidecar is None:
             return
-        result(answer)
         used = sidecar.ask("tools/call", {"name": "memory_read", "arguments": {"key": "old"}})
         opened = sidecar.ask(OPEN, {"run": "new"})
         resumed = result(sidecar.ask(OPEN, {"run": HELD_RUN}))
