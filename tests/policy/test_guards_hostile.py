@@ -676,10 +676,9 @@ async def test_outside_what_the_harness_sends_by_itself() -> None:
     async with Client(server, mode="legacy", logging_callback=note) as client:
         await client.call_tool("helper", {})
         await sessions[0].send_log_message("info", await run.acall())
-        for _ in range(100):
-            if pushed:
-                break
-            await asyncio.sleep(0.01)
+        async with asyncio.timeout(60):
+            while not pushed:
+                await asyncio.sleep(0.01)
     assert leaks(pushed)
 
 

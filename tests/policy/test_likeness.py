@@ -150,7 +150,7 @@ def test_hostile_text_costs_little(text: str) -> None:
     started = time.process_time()
     list(text_matches(text))
     judge(Offer("tool", text, text))
-    assert time.process_time() - started < 5
+    assert time.process_time() - started < 60  # what is not linear takes hours
 
 
 def test_a_deep_schema_costs_little() -> None:
@@ -159,7 +159,7 @@ def test_a_deep_schema_costs_little() -> None:
         schema = {"properties": {"a": schema}}
     started = time.process_time()
     assert judge(offer_of("tool", {"name": "x", "inputSchema": schema})) == ()
-    assert time.process_time() - started < 5
+    assert time.process_time() - started < 60  # what is not linear takes hours
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from pathlib import Path
 
 __all__ = ["children", "drop_privileges", "python", "run_python"]
 
-TIMEOUT = 60.0
+TIMEOUT = 110.0
 
 
 def _environment() -> dict[str, str]:
