@@ -141,11 +141,13 @@ def test_without_its_notes_subject_a_write_fails(tmp_path: Path, cli: Cli, monke
     lacking_fails(fleet, fleet.granted()["publish"][-1])
 
 
+@pytest.mark.parametrize("domain", ["", "hub"], ids=["plain", "inside a domain"])
 def test_what_is_lacking_for_the_first_question_is_named(
-    tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch, domain: str
 ) -> None:
+    """A server of the domain names the subject without it, as it is asked for and granted there."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    fleet = Fleet(tmp_path, cli)
+    fleet = Fleet(tmp_path, cli, domain=domain)
     granted = fleet.granted()
     lacking = "$JS.API.STREAM.INFO.KV_b"
     publish = [subject for subject in granted["publish"] if subject != lacking]

@@ -250,11 +250,18 @@ class Api:
         # Said once, when the library subscribes before its first request; the error stays.
         if "permissions violation for subscription" in text and inbox.lower() in text:
             forbidden = f"subscribe to {inbox}.>"
-        elif latest is not earlier and subject.lower() in text:
-            forbidden = f"publish to {_as_granted(subject)}"
+        elif latest is not earlier and (named := self._named(subject, text)):
+            forbidden = f"publish to {_as_granted(named)}"
         else:
             return
         raise RefusedError(403, 0, f"no permission to {forbidden}", forbidden) from cause
+
+    def _named(self, subject: str, text: str) -> str | None:
+        """As what a refusal names a subject, if it does. A server of the domain itself names it without the domain."""
+        _, prefix, rest = subject.rpartition(f"{self.prefix}.")
+        within = rest if rest.startswith("$KV.") else f"$JS.API.{rest}"
+        names = (subject, within) if prefix else (subject,)
+        return next((name for name in names if name.lower() in text), None)
 
 
 def _as_granted(subject: str) -> str:
