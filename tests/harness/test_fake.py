@@ -282,6 +282,14 @@ CONFIGS = {
     "backend": "harness: {memory: {enabled: true, backend: mine}}",
     "bucket": "harness: {memory: {enabled: true, backend: jetstream}}",
     "broken": "harness: [",
+    "nul": 'harness: {memory: {enabled: true, options: {directory: "a\\0b"}}}',
+    "home": "harness: {memory: {enabled: true, options: {directory: ~nobody-there/x}}}",
+    "illegal bucket": "nats_context: x\nharness: {memory: {enabled: true, backend: jetstream, options: {bucket: a b}}}",
+    "illegal prefix": "nats_context: x\nharness: {memory: {enabled: true, backend: jetstream, options: "
+    "{bucket: b, prefix: a..b}}}",
+    "one directory": "harness: {memory: {enabled: true, options: {directory: /tmp/shared}}}",
+    "one prefix": "nats_context: x\nharness: {memory: {enabled: true, backend: jetstream, options: "
+    "{bucket: b, prefix: p}}}",
 }
 """Configurations by name; one that is not here is a file that is not there."""
 
@@ -298,7 +306,10 @@ LAUNCHES: list[dict[str, Any]] = [
     {"config": "named", "identity": "p"},
     {"config": "named", "many_identities": True},
     {"config": "read_only", "many_identities": True},
-    *({"config": name, "identity": "p"} for name in CONFIGS if name != "named"),
+    {"config": "one directory", "many_identities": True},
+    {"config": "one prefix", "many_identities": True},
+    # Of these a bucket would be asked, or the directory made.
+    *({"config": name, "identity": "p"} for name in CONFIGS if name != "named" and not name.startswith("one ")),
     {"identity": "p", "lockdown": "no"},
     {"identity": "p", "log_level": "loud"},
     {"identity": "p", "log_format": "xml"},

@@ -127,13 +127,24 @@ def open_many(config: Config, base: str | None, *, locked: bool) -> Running:
     Raises:
         BackendError: it cannot be used, serves one identity only, or its options name one place for all.
     """
+    open_place, options = check_many(config)
+    return open_place(options, Place(None, base, config.nats_context, config.memory.read_only, locked=locked))
+
+
+def check_many(config: Config) -> tuple[Callable[[Any, Place], Running], Any]:
+    """What opens the configured backend for identities that are named later, and its options. Touches nothing.
+
+    Raises:
+        BackendError: it serves one identity only, or its options name one place for all.
+    """
     row, options = decoded(config)
     if row.open_many is None:
         raise BackendError(
             f"the store {row.name!r} is opened for one identity",
             "leave out --many-identities, and launch a process for each identity",
         )
-    return row.open_many(options, Place(None, base, config.nats_context, config.memory.read_only, locked=locked))
+    row.check_many(options)
+    return row.open_many, options
 
 
 def warnings(config: Config, identity: str | None, identities: Callable[[], Sequence[str]]) -> list[str]:

@@ -39,6 +39,10 @@ def _none(_options: Any, _place: Place, _identities: Callable[[], Sequence[str]]
     return []
 
 
+def _nothing(_options: Any) -> None:
+    return None
+
+
 class Row(NamedTuple):
     """One backend. Each function gets the decoded options first.
 
@@ -64,6 +68,8 @@ class Row(NamedTuple):
     open_many: Callable[[Any, Place], Running] | None = None
     """Opens it for identities that are named later, each with a memory of its own; `Place.identity` is None. None where
     a process can serve one identity only."""
+    check_many: Callable[[Any], object] = _nothing
+    """Raises for options that name one place for all identities, where each is to have its own. Touches nothing."""
     warnings: Callable[[Any, Place, Callable[[], Sequence[str]]], list[str]] = _none
     """What an operator may not have meant of the place, one sentence each; told at each start. The last argument tells
     which identities are in use here."""

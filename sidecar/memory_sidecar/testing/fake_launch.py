@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from ..assemble import Arguments, Plan, prepare, settle
-from ..backend.choose import decoded
+from ..backend.choose import check_many, decoded, describe
 from ..backend.opened import BackendError
 from ..cli.serve import log_refusal
 from ..cli.shared.places import places
@@ -53,6 +53,11 @@ def planned(told: Told, command: Sequence[StrPath] | None, options: LaunchOption
     guard, known = _guard(told, config, foreign=command is not None)
     # `prepare` refuses a backend that only the program of `command` has.
     plan = prepare(arguments if known else arguments._replace(config=None, identity=named))
+    if known and config.memory.enabled:
+        # All of the place that can be wrong without a disk or a broker.
+        describe(config, plan.identity, arguments.store_dir)
+        if plan.identity is None:
+            check_many(config)
     memory = config.memory
     catalog = Catalog(enabled=memory.enabled, read_only=told.read_only or memory.read_only, guarded=guard)
     return Planned(plan._replace(config=config), catalog, told.with_index and not memory.no_index)

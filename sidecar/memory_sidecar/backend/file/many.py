@@ -13,21 +13,25 @@ from ..opened import BackendError, Opened, Running
 from ..row import Place
 from .opening import FileOptions, accept_disk, open_file
 
-__all__ = ["open_many"]
+__all__ = ["check_many", "open_many"]
+
+
+def check_many(options: FileOptions) -> None:
+    """Raise `BackendError` if the options name one directory for all identities."""
+    if options.directory is not None:
+        raise BackendError(
+            "harness.memory.options.directory is one directory, which many identities would share",
+            "leave it out: each identity has memory/<identity> under --store-dir",
+        )
 
 
 def open_many(options: FileOptions, place: Place) -> Running:
     """The directory `memory` under the store base, in which every identity has its own.
 
     Raises:
-        BackendError: it cannot be used, or the options name one directory for all.
+        BackendError: it cannot be used.
     """
     base, read_only = place.base, place.read_only
-    if options.directory is not None:
-        raise BackendError(
-            "harness.memory.options.directory is one directory, which many identities would share",
-            "leave it out: each identity has memory/<identity> under --store-dir",
-        )
     try:
         shared = files.absolute(os.path.join(base or "", "memory"))
         files.make_private_directory(shared)

@@ -24,6 +24,12 @@ def _open(options: FileOptions, place: Place) -> Running:
     return Running(opened, directories=directory)
 
 
+def _check_many(options: FileOptions) -> None:
+    from .many import check_many
+
+    check_many(options)
+
+
 def _open_many(options: FileOptions, place: Place) -> Running:
     from .many import open_many
 
@@ -121,4 +127,5 @@ ROW = Row(
     connects=False,
     label="store",
     open_many=_open_many,
+    check_many=_check_many,
 )

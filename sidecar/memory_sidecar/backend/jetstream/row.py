@@ -19,20 +19,24 @@ def _open(options: JetStreamOptions, place: Place) -> Running:
     return Running(broker.opened, broker.begin, broker.close, ports=broker.ports, problems=broker.problems)
 
 
-def _open_many(options: JetStreamOptions, place: Place) -> Running:
-    """The bucket in which every identity has its prefix, over one connection.
-
-    Raises:
-        BackendError: it cannot be used, or the options name one prefix for all.
-    """
-    from ...store.authority import Store
-    from ...store.nowhere import Nowhere
-
+def _check_many(options: JetStreamOptions) -> None:
+    """Raise `BackendError` if the options name one prefix for all identities."""
     if options.prefix is not None:
         raise BackendError(
             "harness.memory.options.prefix is one prefix, which many identities would share",
             "leave it out: each identity is its own prefix",
         )
+
+
+def _open_many(options: JetStreamOptions, place: Place) -> Running:
+    """The bucket in which every identity has its prefix, over one connection.
+
+    Raises:
+        BackendError: it cannot be used.
+    """
+    from ...store.authority import Store
+    from ...store.nowhere import Nowhere
+
     broker = _broker(options._replace(prefix=""), place)
 
     def open_for(identity: str) -> Opened:
@@ -136,5 +140,6 @@ ROW = Row(
     connects=True,
     label="broker",
     open_many=_open_many,
+    check_many=_check_many,
     warnings=_warnings,
 )
