@@ -208,12 +208,11 @@ class Api:
         import nats.errors
 
         nc = self.nc
-        shown = without_keys(_as_granted(subject))
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout
         while not nc.is_connected:
             if nc.is_closed or loop.time() >= deadline:
-                raise NoAnswerError(f"not connected, so {shown} was not asked", sent=False, silent=True)
+                raise NoAnswerError(f"not connected, so {_shown(subject)} was not asked", sent=False, silent=True)
             await asyncio.sleep(_POLL_SECONDS)
         earlier = nc.last_error
         try:
@@ -224,7 +223,7 @@ class Api:
                 headers=dict(headers) if headers else None,
             )
         except nats.errors.NoRespondersError as error:
-            raise NoAnswerError(f"nobody serves {shown}", sent=False, served=False) from error
+            raise NoAnswerError(f"nobody serves {_shown(subject)}", sent=False, served=False) from error
         except (
             nats.errors.MaxPayloadError,
             nats.errors.OutboundBufferLimitError,
@@ -232,10 +231,10 @@ class Api:
             nats.errors.ConnectionDrainingError,
             nats.errors.BadSubjectError,
         ) as error:
-            raise NoAnswerError(f"{error}, asking {shown}", sent=False) from error
+            raise NoAnswerError(f"{error}, asking {_shown(subject)}", sent=False) from error
         except (nats.errors.Error, TimeoutError, OSError) as error:
             self.check_permitted(subject, earlier, error)
-            raise NoAnswerError(f"{shown} timed out", sent=True, silent=True) from error
+            raise NoAnswerError(f"{_shown(subject)} timed out", sent=True, silent=True) from error
 
     def check_permitted(self, subject: str, earlier: Exception | None, cause: BaseException) -> None:
         """Raise `RefusedError` if the broker said that this request, or hearing any answer, is not permitted.
@@ -270,6 +269,10 @@ def _as_granted(subject: str) -> str:
     tokens = rest.split(".")
     count = 3 if tokens[0] == "MSG" else 2
     return f"{head}{consumer}{'.'.join(tokens[:count])}.>" if consumer else subject
+
+
+def _shown(subject: str) -> str:
+    return without_keys(_as_granted(subject))
 
 
 def _answer(message: "Msg") -> dict[str, Any]:

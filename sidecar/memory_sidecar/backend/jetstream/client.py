@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from nats.aio.client import Client
+    from nats.aio.client import Client, Srv
 
 __all__ = ["connection", "load"]
 
@@ -115,9 +115,10 @@ def connection(tls: bool, nkey: str | None) -> "Client":
     """A client that is not connected yet. `tls`: plain text is out of the question. `nkey`: the public key to log in
     with; the library takes only files of a format of its own."""
     import nats.errors
-    from nats.aio.client import Client, Srv
 
-    class Connection(Client):
+    from .requests import Requests
+
+    class Connection(Requests):
         def __init__(self) -> None:
             super().__init__()
             self._public_nkey = nkey
@@ -131,7 +132,7 @@ def connection(tls: bool, nkey: str | None) -> "Client":
             else:
                 await self._process_op_err(nats.errors.Error(f"nats: {err_msg}"))
 
-        async def _connect_to_server(self, s: Srv) -> None:
+        async def _connect_to_server(self, s: "Srv") -> None:
             # A connection that failed halfway would stay open beside the next one.
             if self._transport:
                 self._transport.close()  # type: ignore[no-untyped-call]

@@ -56,11 +56,14 @@ class Document:
 
     def __init__(self, data: bytes) -> None:
         self.data = data
+        self.headers: dict[str, str] = {}
+        self.description: str | None = UNREADABLE
+        """What listings show; None if this is no note."""
         try:
             line = parse_description(data, len(data)) or ""
         except UnreadableError:  # put back from quarantine, as it was
-            self.headers: dict[str, str] = {}
             return
+        self.description = line
         # A bucket's cap counts headers too; an entry at its limits has no room for its description twice.
         room = MAX_ENTRY_BYTES - len(data) - _HEADER_BYTES
         self.headers = {_DESCRIPTION: line} if len(line.encode()) <= room else {}
@@ -70,6 +73,7 @@ class _Marker(Document):
     def __init__(self) -> None:
         self.data = b""
         self.headers = {_OPERATION: "DEL"}
+        self.description = None
 
 
 MARKER: Final = _Marker()

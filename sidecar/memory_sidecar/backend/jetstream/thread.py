@@ -8,8 +8,8 @@ that, the process can give up rights for all the threads it will ever have.
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine
-from concurrent.futures import CancelledError, ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from ...store.authority import Store
 from ...store.contract import Expected, Info, Item, Stored
@@ -87,14 +87,8 @@ class BrokerThread:
             if self._closed or self._thread is None:
                 coroutine.close()
                 raise _closed()
-            future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
-        try:
-            return future.result()
-        except CancelledError as error:
-            raise CutShortError(str(_closed())) from error
-        except BaseException:
-            future.cancel()  # Interrupted: the call must not go on behind its caller's back.
-            raise
+            call = _Call(coroutine, self._loop)
+        return call.result()
 
     def close(self) -> None:
         """Close the connection and end the thread. Calls under way fail. Returns within a few seconds; idempotent."""
@@ -124,6 +118,47 @@ class BrokerThread:
         if pending:
             self._loop.run_until_complete(asyncio.wait(pending, timeout=JOIN_SECONDS))
         self._loop.close()
+
+
+class _Call(Generic[T]):
+    """A coroutine on its way on another thread's loop, for a thread that waits for it.
+
+    As `asyncio.run_coroutine_threadsafe`, whose future is made for many who wait and may be told of its end first:
+    that is a tenth of what a request on loopback costs.
+    """
+
+    def __init__(self, coroutine: Coroutine[Any, Any, T], loop: asyncio.AbstractEventLoop) -> None:
+        self._coroutine = coroutine
+        self._loop = loop
+        self._task: asyncio.Task[T]
+        """Made on the loop, so there once it is done."""
+        self._done = threading.Lock()
+        self._done.acquire()
+        loop.call_soon_threadsafe(self._start)
+
+    def result(self) -> T:
+        """Wait for the end.
+
+        Raises:
+            CutShortError: it was cancelled.
+        """
+        try:
+            self._done.acquire()
+        except BaseException:
+            # Interrupted: the call must not go on behind its caller's back.
+            self._loop.call_soon_threadsafe(self._cancel)
+            raise
+        try:
+            return self._task.result()
+        except asyncio.CancelledError as error:
+            raise CutShortError(str(_closed())) from error
+
+    def _start(self) -> None:
+        self._task = self._loop.create_task(self._coroutine)
+        self._task.add_done_callback(lambda _: self._done.release())
+
+    def _cancel(self) -> None:
+        self._task.cancel()
 
 
 class CutShortError(UnavailableError):

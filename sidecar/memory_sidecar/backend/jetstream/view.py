@@ -5,7 +5,8 @@ first is one pass of a consumer over the last message of every subject. Later on
 for anew:
 
 * Messages get rising sequences. So whatever changed after the pass is found by asking the leader for the next
-  message after the last one known, until there is none.
+  message after the newest one known, until there is none. Nothing changed if the stream has not grown. The own writes
+  that directly follow what is known are known themselves.
 * After that, every subject of the leader is among those known. Subjects can only have gone, by a purge, which leaves
   no message: the leader's own list of subjects tells which. A create needs no list: it may count one too many until
   that would make it refuse.
@@ -13,24 +14,29 @@ for anew:
   message still in its place or replaced by a newer one of its key. A broker that lost its last writes in a power cut
   gives their sequences again; so what is known is dropped, too, whenever the connection was made anew.
 
-Where any of this does not hold, or too much is new, the pass is made again. Each value is parsed once.
+What is asked at once may be answered in any order, each as of a moment of the call. Where any of this does not hold, or
+too much is new, the pass is made again. Each value is parsed once.
 """
 
 import asyncio
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
-from ...named_tuple import NamedTuple
 from ...observe import gauges
 from ...store.rules import MAX_ENTRIES, is_key
 from .api import ATTEMPT_SECONDS, Api, Message, NoAnswerError, RefusedError, StreamInfo
 from .consumer import consumer
+from .known import Known, Mark, State, mark_of
 from .message import described, described_by_header, is_value
+from .waiting import both
 
-__all__ = ["State", "View"]
+__all__ = ["View"]
 
 T = TypeVar("T")
+
+Marked: TypeAlias = list[tuple[Mark, Message | None]]
+"""Each mark, and the first message from there on."""
 
 LIST_SECONDS: Final = 20.0
 """One pass of a listing that keeps moving: over a slow link, with bodies that other programs wrote."""
@@ -52,41 +58,6 @@ _BAD_REQUEST: Final = 400
 
 MOST_KEPT: Final = 4 * MAX_ENTRIES
 """Subjects that are kept between listings. Marks of deletions are among them, and illegal names."""
-
-
-class Known(NamedTuple):
-    """The last message of one subject."""
-
-    sequence: int
-    note: str | None
-    """The key of the note it holds; None for the mark of a deletion, and where the name is not a legal key."""
-    description: str | None
-    """None where only a body tells that was not asked for yet, and where there is no note."""
-
-
-class Mark(NamedTuple):
-    """The newest message under the prefix; the moment of storing tells it from another of the same sequence."""
-
-    sequence: int
-    subject: str
-    time: str
-
-
-class State(NamedTuple):
-    """What was known at some moment. Never changed in place: calls overlap."""
-
-    created: str
-    """When the stream was made."""
-    connection: int
-    upto: int
-    """Every message up to this sequence is taken in."""
-    newest: Mark | None
-    subjects: Mapping[str, Known]
-
-    @property
-    def live(self) -> int:
-        """How many notes there are."""
-        return sum(known.note is not None for known in self.subjects.values())
 
 
 class View:
@@ -137,17 +108,21 @@ class View:
         advanced = None if held is None else await self._advanced(held, exact)
         return self._keep(advanced or await self._whole())
 
+    def wrote(self, subject: str, known: Known, revision: str, created: str) -> None:
+        """This process stored a message, in the stream made at `created`: no listing needs to ask for it."""
+        if self._held is not None:
+            self._held = self._held.after(subject, known, revision, created) or self._held
+
     def _keep(self, state: State) -> State:
         held = self._held
-        if held is None or held.created != state.created or held.upto <= state.upto:
+        if held is None or held.created != state.created or not held.is_later(state):
             self._held = state if len(state.subjects) <= MOST_KEPT else None
         return state
 
     async def _advanced(self, held: State, exact: bool) -> State | None:
         """`held` and what is new; None if that cannot be told for sure."""
-        info, marked = await asyncio.gather(
-            self._api.info(self._stream, ATTEMPT_SECONDS, subjects=self._filter if exact else None),
-            self._next(held.newest.sequence if held.newest else held.upto + 1),
+        info, marked = await both(
+            self._api.info(self._stream, ATTEMPT_SECONDS, subjects=self._filter if exact else None), self._marked(held)
         )
         self._see(info.config)
         if not self._is_same(held, info, marked):
@@ -155,44 +130,73 @@ class View:
             return None
         if not _only_grows(info.config):
             return None
-        subjects, upto, newest = dict(held.subjects), held.upto, held.newest
-        if info.last_sequence > upto:
-            for _ in range(FEW):
-                message = await self._next(upto + 1)
-                if message is None:
-                    upto = max(upto, info.last_sequence)
-                    break
-                subjects[message.subject] = self._known(message)
-                upto, newest = message.sequence, _mark(message)
-            else:
-                self._held = held._replace(upto=upto, newest=newest, subjects=subjects)  # what was parsed stays so
-                return None
+        state = await self._taken_in(held, info, marked)
+        if state is None:
+            return None
+        subjects = dict(state.subjects)
         if exact:
             if not info.subjects <= subjects.keys():
                 return None
             for subject in subjects.keys() - info.subjects:
                 if subjects[subject].sequence <= info.last_sequence:
                     del subjects[subject]
-        if held.newest is not None and (marked is None or marked.sequence != held.newest.sequence):
+        for mark, message in marked:
+            if message is not None and message.sequence == mark.sequence:
+                continue
             # It was replaced by a newer message, purged, or lost by the broker. Nothing tells which.
-            known = subjects.get(held.newest.subject)
-            if known is None or known.sequence == held.newest.sequence:
+            known = subjects.get(mark.subject)
+            if known is None or known.sequence == mark.sequence:
                 self._held = None
                 return None
-        return State(held.created, held.connection, upto, newest, subjects)
+        return state._replace(subjects=subjects)
 
-    def _is_same(self, held: State, info: StreamInfo, marked: Message | None) -> bool:
-        """Whether the stream is the one that was seen, as far as what stands at the mark tells."""
-        if held.created != info.created or held.connection != self._api.connection or info.last_sequence < held.upto:
+    async def _marked(self, held: State) -> Marked:
+        """The first message from each mark on: the mark itself, if it stands."""
+        newest, seen = held.newest, held.seen
+        if newest is None:
+            return []
+        if seen is None or seen == newest:
+            return [(newest, await self._next(newest.sequence))]
+        found = await both(self._next(newest.sequence), self._next(seen.sequence))
+        return [(newest, found[0]), (seen, found[1])]
+
+    async def _taken_in(self, held: State, info: StreamInfo, marked: Marked) -> State | None:
+        """`held`, and the messages after its newest, up to what `info` knew at least; None if there are too many."""
+        subjects, newest, upto = dict(held.subjects), held.newest, held.upto
+        fresh = marked[0][1] if marked else None
+        if fresh is not None and fresh.sequence <= upto:
+            fresh = None
+        if fresh is None and info.last_sequence > held.reached:
+            fresh = await self._next(upto + 1)
+        for _ in range(FEW):
+            if fresh is None:
+                break
+            subjects[fresh.subject], newest, upto = self._known(fresh), mark_of(fresh), fresh.sequence
+            # Also where that was the stream's last message: an earlier one may have been replaced by a later since.
+            fresh = await self._next(upto + 1)
+        if fresh is not None:
+            self._held = held._replace(newest=newest, seen=newest, subjects=subjects)  # what was parsed stays so
+            return None
+        return State(held.created, held.connection, info.last_sequence, newest, newest, subjects)
+
+    def _is_same(self, held: State, info: StreamInfo, marked: Marked) -> bool:
+        """Whether the stream is the one that was seen, as far as what stands at the marks tells."""
+        if held.created != info.created or held.connection != self._api.connection or info.last_sequence < held.reached:
             return False
-        mark = held.newest
-        return mark is None or marked is None or marked.sequence != mark.sequence or _mark(marked) == mark
+        return all(
+            message is None or message.sequence != mark.sequence or mark_of(message) == mark for mark, message in marked
+        )
 
     async def _whole(self) -> State:
         """One pass over the last message of every subject, without bodies."""
         connection, before = self._api.connection, self._held
-        newest = await self._api.last(self._stream, self._filter, ATTEMPT_SECONDS)
-        info = await self._api.info(self._stream, ATTEMPT_SECONDS, subjects=self._filter)
+        newest, info = await both(
+            self._api.last(self._stream, self._filter, ATTEMPT_SECONDS),
+            self._api.info(self._stream, ATTEMPT_SECONDS, subjects=self._filter),
+        )
+        if newest is not None and newest.sequence > info.last_sequence:
+            # The subjects must be those at the newest message, or later.
+            info = await self._api.info(self._stream, ATTEMPT_SECONDS, subjects=self._filter)
         self._see(info.config)
         known = before.subjects if before is not None and before.created == info.created else {}
         subjects: dict[str, Known] = {}
@@ -206,8 +210,9 @@ class View:
                 headers_only=True,
             )
         if newest is None:
-            return State(info.created, connection, 0, None, subjects)
-        return State(info.created, connection, newest.sequence, _mark(newest), subjects)
+            return State(info.created, connection, 0, None, None, subjects)
+        mark = mark_of(newest)
+        return State(info.created, connection, newest.sequence, mark, mark, subjects)
 
     async def _next(self, sequence: int) -> Message | None:
         return await self._api.next(self._stream, self._filter, sequence, ATTEMPT_SECONDS)
@@ -305,10 +310,6 @@ class View:
                     # Lagging, or what it waits for was purged meanwhile: the caller begins anew.
                     raise NoAnswerError("the listing is not complete", sent=True)
         return found
-
-
-def _mark(message: Message) -> Mark:
-    return Mark(message.sequence, message.subject, message.time)
 
 
 def _only_grows(config: Mapping[str, Any]) -> bool:

@@ -5,16 +5,17 @@ silent listens for it on behalf of all later calls, so that these fail at once i
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Final, TypeVar
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, Final, TypeVar
 
 from ...store.errors import StoreError, UnavailableError
 from .api import ATTEMPT_SECONDS, Api, NoAnswerError, RefusedError, is_temporary
 from .refused import AWAY
 
-__all__ = ["CALL_SECONDS", "Patience", "in_time", "left", "now"]
+__all__ = ["CALL_SECONDS", "Patience", "both", "in_time", "left", "now"]
 
 T = TypeVar("T")
+U = TypeVar("U")
 
 CALL_SECONDS: Final = 5.0
 """One operation of the store, retries included: a model waits, an outage is told. A healthy cluster elects a
@@ -88,6 +89,16 @@ class Patience:
             except NoAnswerError:
                 pass
             await asyncio.sleep(0.1)
+
+
+async def both(one: Coroutine[Any, Any, T], other: Coroutine[Any, Any, U]) -> tuple[T, U]:
+    """Two questions that go out together, in one write. If one fails, the other is given up."""
+    task = asyncio.create_task(other)
+    try:
+        return await one, await task
+    finally:
+        if not task.cancel() and not task.cancelled():
+            task.exception()  # Where both failed, nobody else asks for the second error, and the loop would log it.
 
 
 def now() -> float:

@@ -28,9 +28,14 @@ class Settings:
         self._bucket = bucket
         self._judge = judge
         self._refused = list(refused)
+        self._seen: Mapping[str, Any] | None = None
+        """The settings that were judged last: they seldom change, and each call looks at them."""
 
     def see(self, config: Mapping[str, Any]) -> None:
         """Judge the settings that a stream info told, and log where the answer is another one than before."""
+        if config == self._seen:
+            return
+        self._seen = config
         refused = self._judge(config)
         gauges.see("bucket.refused", int(bool(refused)))
         if refused == self._refused:
