@@ -1,19 +1,23 @@
 """What is left out of the client library is there when somebody asks for it, and what stands in says the same."""
 
+import asyncio
 import json
 import subprocess
 import sys
+from contextlib import AsyncExitStack
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import nats
+import nats.errors
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.js.api import Header
-from tests.support.broker import run_broker
+from tests.support.broker import Broker, connected, run_broker
 from tests.support.certificates import Authority
 
 from memory_sidecar.backend.jetstream import api
@@ -122,6 +126,43 @@ def test_an_answer_that_is_oddly_refused_is_refused(error: Any) -> None:
     with pytest.raises(RefusedError) as refused:
         api._answer(answer)
     assert (refused.value.code, refused.value.error) == (0, 0)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("ours", [True, False])
+async def test_requests_are_answered_as_the_library_does(broker: Broker, ours: bool) -> None:
+    async with connected(broker.url) as other, AsyncExitStack() as stack:
+        nc: Client = await stack.enter_async_context(connected(broker.url)) if ours else await nats.connect(broker.url)
+
+        async def answer(message: Msg) -> None:
+            if message.data != b"silence":
+                await other.publish(message.reply, message.data[::-1], headers=message.headers)
+
+        await other.subscribe("echo.*", cb=answer)
+        await other.flush()
+        many = [nc.request(f"echo.{number}", b"%d" % number, headers={"N": f" {number}"}) for number in range(100)]
+        answers = await asyncio.gather(*many)
+        assert [(found.data, found.headers) for found in answers] == [
+            (str(number)[::-1].encode(), {"N": str(number)}) for number in range(100)
+        ]
+        assert (await nc.request("echo.x", b"")).headers is None
+
+        raised = []
+        for subject, data, timeout in (("nobody", b"", 5), ("echo.x", b"silence", 0.01), ("two words", b"", 5)):
+            with pytest.raises(nats.errors.Error) as caught:
+                await nc.request(subject, data, timeout=timeout)
+            raised.append(type(caught.value).__name__)
+        assert raised == ["NoRespondersError", "TimeoutError", "BadSubjectError"]
+
+        waiting = asyncio.create_task(nc.request("echo.x", b"silence", timeout=60))
+        await nc.flush()
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        assert (await nc.request("echo.x", b"ab" * 100_000)).data == b"ba" * 100_000
+        await nc.close()
+        with pytest.raises(nats.errors.ConnectionClosedError):
+            await nc.request("echo.x", b"")
 
 
 CONNECT = """

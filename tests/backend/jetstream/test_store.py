@@ -25,7 +25,7 @@ from tests.support.broker import (
 )
 
 from memory_sidecar.backend.jetstream import notes as jetstream_notes
-from memory_sidecar.backend.jetstream import view as jetstream_view
+from memory_sidecar.backend.jetstream import scans as jetstream_scans
 from memory_sidecar.backend.jetstream.bucket import bind
 from memory_sidecar.backend.jetstream.message import Attempt, Document
 from memory_sidecar.backend.jetstream.options import JetStreamOptions, nesting
@@ -505,7 +505,7 @@ async def test_a_first_listing_waits_an_instant_at_most(
         await writer.create(f"gone{number}", "d", "c")
         await writer.delete(f"gone{number}")
     waits = Waits()
-    monkeypatch.setattr(jetstream_view, "asyncio", waits)
+    monkeypatch.setattr(jetstream_scans, "asyncio", waits)
     for _ in range(10):  # one of them meets a broker that is not busy with something else
         waits.longest = 0.0
         assert len(await (await open_store(nc, bucket)).list()) == stored

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from nats.aio.client import Client
-from tests.support.async_store import open_store
+from tests.support.async_store import AsyncStore, open_store
 from tests.support.broker import Broker, add_bucket, api, connected, consumers, delete_bucket, put, run_broker
 
 from memory_sidecar.backend.jetstream import message as jetstream_message
@@ -49,13 +49,16 @@ class Others:
         self._bucket = bucket
         self._source = source
         self._turn = 0
+        self.own: AsyncStore
+        """The store whose listings are looked at: it writes too."""
 
     async def act(self) -> str:
         self._turn += 1
         key = f"k{self._source.randrange(12)}"
         name = self._source.choice(
             ["put"] * 4
-            + ["write", "write", "remove", "mark", "purge mark", "purge", "illegal", "elsewhere", "burst"]
+            + ["own write"] * 4
+            + ["write", "write", "own remove", "remove", "mark", "purge mark", "purge", "illegal", "elsewhere", "burst"]
             + ["rollup", "anew"] * (self._turn % 7 == 0)
         )
         await getattr(self, name.replace(" ", "_"))(key)
@@ -65,8 +68,16 @@ class Others:
         text = self._source.choice(["plain", "---\ndescription: 'yes'\n---\n\nbody", "caf\u00e9"])
         await put(self._nc, self._bucket, f"agent.{key}", f"{text} {self._turn}".encode())
 
+    async def own_write(self, key: str) -> None:
+        await self._write(self.own, key)
+
+    async def own_remove(self, key: str) -> None:
+        await self.own.delete(key)
+
     async def write(self, key: str) -> None:
-        store = await open_store(self._nc, self._bucket)
+        await self._write(await open_store(self._nc, self._bucket), key)
+
+    async def _write(self, store: AsyncStore, key: str) -> None:
         try:
             await store.create(key, f"ours {self._turn}", "c")
         except KeyExistsError:
@@ -110,7 +121,7 @@ class Others:
 async def test_what_is_listed_is_what_a_listing_from_scratch_says(nc: Client, bucket: str, seed: int) -> None:
     source = random.Random(seed)
     others, counted = Others(nc, bucket, source), Counted(nc)
-    store = await open_store(counted, bucket)
+    store = others.own = await open_store(counted, bucket)
     done = []
     listings = 0
     for _ in range(70):
@@ -162,6 +173,38 @@ async def test_listing_again_transfers_no_bodies_of_what_stayed(nc: Client, buck
     assert len(await store.list()) == 20
     # One value is looked at, the newest: it tells that the bucket is still the one that was seen.
     assert nc.stats["in_bytes"] - before < 2 * MAX_CONTENT_BYTES
+
+
+async def test_requests_that_calls_take(nc: Client, bucket: str) -> None:
+    """What is asked for together counts as one round trip; what goes between two of them must be looked at first."""
+    await put(nc, bucket, "other.k", b"another agent's")
+    store = await open_store(counted := Counted(nc), bucket)
+    made: list[dict[str, int]] = []
+
+    async def count(call: Awaitable[object]) -> None:
+        before = counted.made.copy()
+        await call
+        made.append(dict(counted.made - before))
+
+    await count(store.list())  # of none: what there is, and which is the newest
+    await count(store.list())  # the stream has grown, by what concerns others
+    await count(store.list())
+    await count(store.create("a", "d", "c"))
+    await count(store.list())
+    await count(store.create("b", "d", "c"))
+    await count(store.list())  # the own note, and the one that was seen before
+    await count(store.list())
+    look, change = {"STREAM.INFO": 1, "MSG.GET": 1}, {"STREAM.INFO": 1, "MSG.GET": 1, "$KV": 1}
+    assert made == [
+        look,
+        look,
+        {"STREAM.INFO": 1},
+        change,
+        look,
+        change,
+        {"STREAM.INFO": 1, "MSG.GET": 2},
+        look,
+    ]
 
 
 async def fill(nc: Client, bucket: str, count: int) -> None:
@@ -220,9 +263,13 @@ class Unbroken:
         (False, ["agent.other", "agent.more", "agent.last", "agent.end"]),
         (False, ["agent.lost", "agent.gone", "elsewhere.x", "agent.end"]),
         (True, ["agent.lost", "agent.gone", "elsewhere.x", "agent.last"]),
+        (False, ["agent.lost", "agent.gone", "agent.last"]),
     ],
 )
-async def test_broker_that_lost_its_last_writes_is_seen_through(tmp_path: Path, tells: bool, names: list[str]) -> None:
+@pytest.mark.parametrize("own", [False, True])
+async def test_broker_that_lost_its_last_writes_is_seen_through(
+    tmp_path: Path, tells: bool, names: list[str], own: bool
+) -> None:
     """After a power cut a broker on one node goes on from before, and gives sequences anew."""
     with run_broker(tmp_path / "broker") as broker:
         async with connected(broker.url) as nc:
@@ -233,9 +280,11 @@ async def test_broker_that_lost_its_last_writes_is_seen_through(tmp_path: Path, 
         broker.start()
         async with connected(broker.url) as nc:
             store = await open_store(nc if tells else Unbroken(nc), "b")
+            assert len(await store.list()) == 1
             for name in ("lost", "gone", "last"):
-                await put(nc, "b", f"agent.{name}", serialize(name, "x"))
-            assert len(await store.list()) == 4
+                await (store.create(name, name, "x") if own else put(nc, "b", f"agent.{name}", serialize(name, "x")))
+            if not own:
+                assert len(await store.list()) == 4
             broker.kill()
             shutil.rmtree(broker.directory / "store")
             shutil.copytree(tmp_path / "before", broker.directory / "store")

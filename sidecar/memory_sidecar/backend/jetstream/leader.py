@@ -8,7 +8,7 @@ import re
 from typing import Final
 
 from .api import Api, Message, StreamInfo
-from .waiting import Patience, left, now
+from .waiting import Patience, both, left, now
 from .watched import Settings, see_room
 
 __all__ = ["LAG_SECONDS", "REVISION", "Leader"]
@@ -59,6 +59,14 @@ class Leader:
             return await self._api.last(self._stream, subject, left(deadline))
 
         return await self._patience.ask(ask, deadline)
+
+    async def before_change(self, subject: str, deadline: float) -> tuple[StreamInfo, Message | None]:
+        """The stream's state and the last message of `subject`, asked for together.
+
+        Raises:
+            UnavailableError: there was no answer; or a change is refused.
+        """
+        return await both(self.info(deadline, change=True), self.last(subject, deadline))
 
     async def newest(self, subject: str, after: str | None, deadline: float) -> Message | None:
         """The last message of `subject`. With `after`, a revision of it: not one from before that."""

@@ -18,18 +18,15 @@ from ...store.rules import MAX_ENTRIES, check_capacity
 from .api import (
     CONFLICT,
     Api,
-    Message,
     NoAnswerError,
     RefusedError,
-    StreamInfo,
     is_temporary,
 )
-from .known import Known
 from .leader import LAG_SECONDS, REVISION, Leader
 from .message import MARKER, WRITE, Attempt, Document, free_at, is_proof, is_value, replaced_by, revision_of
 from .refused import AWAY, no_room_to_delete, refusal
 from .view import View
-from .waiting import Patience, both, in_time, left, now
+from .waiting import Patience, in_time, left, now
 from .watched import Settings
 
 __all__ = ["Notes"]
@@ -169,7 +166,7 @@ class Notes:
 
     async def _create(self, key: str, document: "Document", deadline: float) -> str:
         while True:
-            info, last = await self._before_change(key, deadline)
+            info, last = await self._leader.before_change(self._root + key, deadline)
             expected, guard = free_at(last), None
             # Other prefixes and delete markers count in the first number too: it only tells when to look closer.
             if expected is not None and info.subject_count > MAX_ENTRIES - UNGUARDED:
@@ -183,15 +180,6 @@ class Notes:
             if guard is not None:
                 # Close to the limit all creates of the prefix meet; those that met must not meet again at once.
                 await asyncio.sleep(random.uniform(0, 0.05))  # noqa: S311 - spreads load, guards nothing
-
-    async def _before_change(self, key: str, deadline: float) -> tuple[StreamInfo, Message | None]:
-        """The stream's state and the key's last message, asked for at once.
-
-        Raises:
-            UnavailableError: there was no answer; or a change is refused.
-        """
-        info = self._leader.info(deadline, change=True)
-        return await both(info, self._leader.last(self._root + key, deadline))
 
     async def _count(self, key: str, free: int, deadline: float) -> tuple[int | None, int | None]:
         """Check the capacity for a create of `key`, which was found free at the sequence `free`.
@@ -216,7 +204,7 @@ class Notes:
 
     async def _overwrite(self, key: str, document: "Document", deadline: float) -> str:
         while True:
-            _, message = await self._before_change(key, deadline)
+            _, message = await self._leader.before_change(self._root + key, deadline)
             try:
                 if message is None or not is_value(message):
                     return await self._create(key, document, deadline)
@@ -250,7 +238,7 @@ class Notes:
             headers = document.headers | attempt.headers(self._root, guard)
             try:
                 sequence = await self._api.publish(attempt.subject, document.data, headers, left(deadline))
-                return self._wrote(attempt, document, sequence)
+                return self._view.wrote(attempt, document, sequence)
             except NoAnswerError as error:
                 attempt.unsure |= error.sent
                 failure: Exception = error
@@ -263,7 +251,7 @@ class Notes:
                         raise (OutcomeUnknownError() if attempt.unsure else self._refusal(error)) from error
             applied_at = await self._look(attempt, deadline)
             if applied_at is not None:
-                return self._wrote(attempt, document, applied_at) if applied_at else None
+                return self._view.wrote(attempt, document, applied_at) if applied_at else None
             if guard is not None and isinstance(failure, RefusedError):
                 newest = await self._leader.last(self._root + ">", deadline)
                 if newest is None or newest.sequence != guard:
@@ -273,13 +261,6 @@ class Notes:
                 raise (OutcomeUnknownError() if attempt.unsure else UnavailableError(AWAY)) from failure
             # Writers that met must not meet again at once.
             await asyncio.sleep(random.uniform(0.02, 0.1))  # noqa: S311 - spreads load, guards nothing
-
-    def _wrote(self, attempt: "Attempt", document: "Document", sequence: int) -> str:
-        """The revision of an attempt that was stored at `sequence`, of which listings need not ask any more."""
-        revision = attempt.revision(sequence)
-        note = None if document.description is None else attempt.subject.removeprefix(self._root)
-        self._view.wrote(attempt.subject, Known(sequence, note, document.description), revision, attempt.created)
-        return revision
 
     async def _look(self, attempt: "Attempt", deadline: float) -> int | None:
         """What became of an attempt: its sequence, 0 if it can no longer be applied, None if it still may be."""

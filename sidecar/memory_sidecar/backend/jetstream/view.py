@@ -1,8 +1,8 @@
 """What one prefix of a bucket holds: seen whole once, then kept and brought up to date by asking what is new.
 
 A listing is complete or an error, as the stream's leader has it during the call, and leaves no consumer behind. The
-first is one pass of a consumer over the last message of every subject. Later ones rest on three facts, each asked
-for anew:
+first is one pass of a consumer over the last message of every subject: also where they are few, so that a permission
+which is lacking shows at once. Later ones rest on three facts, each asked for anew:
 
 * Messages get rising sequences. So whatever changed after the pass is found by asking the leader for the next
   message after the newest one known, until there is none. Nothing changed if the stream has not grown. The own writes
@@ -18,43 +18,27 @@ What is asked at once may be answered in any order, each as of a moment of the c
 too much is new, the pass is made again. Each value is parsed once.
 """
 
-import asyncio
-import secrets
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, TypeAlias, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeAlias
 
 from ...observe import gauges
 from ...store.rules import MAX_ENTRIES, is_key
-from .api import ATTEMPT_SECONDS, Api, Message, NoAnswerError, RefusedError, StreamInfo
-from .consumer import consumer
+from .api import ATTEMPT_SECONDS, Api, Message, StreamInfo
 from .known import Known, Mark, State, mark_of
-from .message import described, described_by_header, is_value
+from .message import Attempt, Document, described, described_by_header, is_value
+from .scans import Scans
 from .waiting import both
 
 __all__ = ["View"]
 
-T = TypeVar("T")
-
 Marked: TypeAlias = list[tuple[Mark, Message | None]]
 """Each mark, and the first message from there on."""
-
-LIST_SECONDS: Final = 20.0
-"""One pass of a listing that keeps moving: over a slow link, with bodies that other programs wrote."""
-
-BATCH: Final = 64
-"""Messages a pass pulls at once. Two batches are under way: at most 9 MB in memory."""
-
-PATIENCE: Final = 8
-"""Batches without a message. The waits after them double, and come to half a second."""
 
 FILTERS: Final = 128
 """Keys that are asked for by name. With more of them, all are looked at."""
 
 FEW: Final = 10
 """New messages that are asked for one by one; a pass costs about as many requests."""
-
-_BAD_REQUEST: Final = 400
-"""The code of a server that will not make a consumer: for `max_consumers`, say. A missing permission has another."""
 
 MOST_KEPT: Final = 4 * MAX_ENTRIES
 """Subjects that are kept between listings. Marks of deletions are among them, and illegal names."""
@@ -70,6 +54,7 @@ class View:
         self._stream = stream
         self._root = root
         self._filter = root + ">"
+        self._scans = Scans(api, stream, self._filter)
         self._held: State | None = None
 
     async def list(self) -> dict[str, str]:
@@ -87,7 +72,7 @@ class View:
         }
         if bare:
             filters = list(bare) if len(bare) <= FILTERS else [self._filter]
-            read = await self._scan(
+            read = await self._scans.scan(
                 filters,
                 set(bare),
                 max(bare.values()),
@@ -108,10 +93,14 @@ class View:
         advanced = None if held is None else await self._advanced(held, exact)
         return self._keep(advanced or await self._whole())
 
-    def wrote(self, subject: str, known: Known, revision: str, created: str) -> None:
-        """This process stored a message, in the stream made at `created`: no listing needs to ask for it."""
+    def wrote(self, attempt: Attempt, document: Document, sequence: int) -> str:
+        """This process stored a message: no listing needs to ask for it. Returns its revision."""
+        revision = attempt.revision(sequence)
         if self._held is not None:
-            self._held = self._held.after(subject, known, revision, created) or self._held
+            note = None if document.description is None else attempt.subject.removeprefix(self._root)
+            known = Known(sequence, note, document.description)
+            self._held = self._held.after(attempt.subject, known, revision, attempt.created) or self._held
+        return revision
 
     def _keep(self, state: State) -> State:
         held = self._held
@@ -202,7 +191,7 @@ class View:
         subjects: dict[str, Known] = {}
         if newest is not None or info.subjects:
             top = newest.sequence if newest is not None else 0
-            subjects = await self._scan(
+            subjects = await self._scans.scan(
                 [self._filter],
                 set(info.subjects),
                 top,
@@ -233,83 +222,6 @@ class View:
     def _note(self, message: Message) -> str | None:
         key = message.subject.removeprefix(self._root)
         return key if is_value(message) and is_key(key) else None
-
-    async def _scan(
-        self,
-        filters: Sequence[str],
-        awaited: set[str],
-        top: int,
-        take: Callable[[Message], T],
-        *,
-        headers_only: bool,
-    ) -> dict[str, T]:
-        """One pass over `filters`, or message by message where the bucket takes no further consumer.
-
-        That is for `max_consumers`, and limits that forbid one like ours: the agents of a fleet list at once.
-        """
-        try:
-            return await self._pass(filters, awaited, top, take, headers_only=headers_only)
-        except RefusedError as error:
-            if error.code != _BAD_REQUEST:
-                raise
-        return await self._walk(take)
-
-    async def _walk(self, take: Callable[[Message], T]) -> dict[str, T]:
-        """Every message under the prefix, asked of the leader one after the other: the last of a subject counts."""
-        found: dict[str, T] = {}
-        give_up = asyncio.get_running_loop().time() + LIST_SECONDS
-        message = await self._next(1)
-        while message is not None:
-            found[message.subject] = take(message)
-            if asyncio.get_running_loop().time() > give_up:
-                raise NoAnswerError("the listing is not complete", sent=True)
-            message = await self._next(message.sequence + 1)
-        return found
-
-    async def _pass(
-        self,
-        filters: Sequence[str],
-        awaited: set[str],
-        top: int,
-        take: Callable[[Message], T],
-        *,
-        headers_only: bool,
-    ) -> dict[str, T]:
-        """One pass of a consumer over `filters`: at least every subject of `awaited`, as it was at `top` or later.
-
-        The consumer may live on a member that lags, and keys may be overwritten while it runs, and then come later
-        or twice. So it has seen enough when it has passed the leader's newest message and met every key that
-        the leader has; not when it falls silent, and not only then, which under constant writes may be never.
-        """
-        found: dict[str, T] = {}
-        missing = set(awaited)
-        passed = 0
-        now = asyncio.get_running_loop().time
-        give_up = now() + LIST_SECONDS
-        silent = 0
-        async with consumer(
-            self._api,
-            self._stream,
-            "memory-" + secrets.token_hex(8),
-            filters,
-            headers_only=headers_only,
-            batch=BATCH,
-            timeout=ATTEMPT_SECONDS,
-        ) as puller:
-            while missing or passed < top:
-                messages = await puller.pull(ATTEMPT_SECONDS)
-                for message in messages:
-                    found[message.subject] = take(message)
-                    missing.discard(message.subject)
-                    passed = max(passed, message.sequence)
-                if not messages:
-                    # A consumer just made may say so for an instant, one on a member that lags for longer.
-                    silent += 1
-                    await asyncio.sleep(0.001 * 2**silent)
-                if silent == PATIENCE or now() > give_up:
-                    # Lagging, or what it waits for was purged meanwhile: the caller begins anew.
-                    raise NoAnswerError("the listing is not complete", sent=True)
-        return found
 
 
 def _only_grows(config: Mapping[str, Any]) -> bool:
