@@ -17,22 +17,30 @@ BASE: Final = "server-memory"
 
 OURS: Final = "sidecar"
 
+BROKER: Final = "sidecar-jetstream"
+
 FLOOR: Final = "floor"
 """Interpreter, pipe and disk: below it no program in Python comes."""
 
 TARGETS: Final = {"ready": 0.2, "rss": 0.13, "create": 0.07, "read": 0.03, "list": 0.12}
 """On files, at most, of the reference, with 1024 entries of 2 KiB."""
 
+TARGET_CASE: Final = (1024, 2048)
+EMPTY_CASE: Final = (0, 2048)
+
 ALL_TARGETS: Final = (
-    (OURS, BASE, TARGETS),
-    ("sidecar-jetstream", BASE, {"ready": 0.4, "rss": 0.2}),
-    (OURS, FLOOR, {"ready": 3.5, "create": 1.6, "read": 3.0}),
+    (OURS, BASE, TARGET_CASE, TARGETS),
+    (BROKER, BASE, TARGET_CASE, {"ready": 0.4, "rss": 0.2}),
+    (BROKER, BASE, EMPTY_CASE, {"create": 1.2, "list": 1.2}),
+    (OURS, FLOOR, TARGET_CASE, {"ready": 3.5, "create": 1.6, "read": 3.0}),
 )
-"""Of whom, as times whom, which operation at most."""
+"""Of whom, as times whom, with how many entries of which size, which operation at most."""
+
+NEAR_CAPACITY: Final = {"create": 1.3}
+"""On files, with 1024 entries, at most so many times what it takes with none."""
 
 CONCURRENCY: Final = {"create": 1.5, "read": 1.0}
 """Calls a second on files, of the most runs at once: at least so many times those of one run."""
-TARGET_CASE: Final = (1024, 2048)
 
 SHOWN: Final = ("ready", "rss", "index", "list", "read", "create", "overwrite", "delete")
 
@@ -123,19 +131,34 @@ def _columns(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _targets(results: Mapping[str, Any]) -> list[str]:
+    cases = {(case["entries"], case["size"]): case for case in results["cases"]}
     lines = []
-    for case in results["cases"]:
-        if (case["entries"], case["size"]) != TARGET_CASE:
-            continue
-        for who, base, targets in ALL_TARGETS:
-            found = {operation: ratio(case, who, operation, base) for operation in targets}
-            if any(found.values()):
-                lines += ["", f"Targets, as times {base}, {results['labels'].get(who)}, 1024 entries of 2 KiB:"]
-            for operation, target in targets.items():
-                taken = found[operation]
-                if taken is not None:
-                    lines.append(f"  {operation:8} at most {target:4}  {_judged(taken, taken.middle <= target)}")
-    return lines
+    for who, base, kind, targets in ALL_TARGETS:
+        case = cases.get(kind)
+        found = {operation: ratio(case, who, operation, base) if case else None for operation in targets}
+        if any(found.values()):
+            lines += ["", f"Targets, as times {base}, {results['labels'].get(who)}, {_entries(kind)}:"]
+        for operation, target in targets.items():
+            taken = found[operation]
+            if taken is not None:
+                lines.append(f"  {operation:8} at most {target:4}  {_judged(taken, taken.middle <= target)}")
+    return lines + _near_capacity(results, cases)
+
+
+def _near_capacity(results: Mapping[str, Any], cases: Mapping[tuple[int, int], Mapping[str, Any]]) -> list[str]:
+    if not {TARGET_CASE, EMPTY_CASE} <= cases.keys():
+        return []
+    lines = ["", f"Targets, as times the same with none, {results['labels'].get(OURS)}, {_entries(TARGET_CASE)}:"]
+    for operation, target in NEAR_CAPACITY.items():
+        many, none = (by_round(cases[kind], OURS, operation) for kind in (TARGET_CASE, EMPTY_CASE))
+        if many and none:
+            taken = spread([one / other for one, other in zip(many, none, strict=False)])
+            lines.append(f"  {operation:8} at most {target:4}  {_judged(taken, taken.middle <= target)}")
+    return lines if len(lines) > 2 else []
+
+
+def _entries(case: tuple[int, int]) -> str:
+    return f"{case[0]} entries of {case[1] // 1024} KiB" if case[0] else "no entries"
 
 
 def _judged(found: Spread, reached: bool) -> str:

@@ -63,6 +63,28 @@ def test_what_concurrent_runs_gain_is_judged() -> None:
     assert "read     of 8 runs, times those of one: at least 1.0  is 0.900 [0.900-0.900]  MISSED" in told
 
 
+def test_every_target_is_judged() -> None:
+    """Those of one case beside another contestant, and that of creates near the capacity."""
+    found = results(**{"sidecar": [2.0], "sidecar-jetstream": [3.0], "server-memory": [2.0], "floor": [1.0]})
+    (case,) = found["cases"]
+    for operation in ("rss", "create", "read", "list"):
+        for this in case["rounds"]:
+            for taken in this.values():
+                taken[operation] = taken["ready"]
+    faster = {who: {"create": [1.0], "list": [1.0]} for who in case["rounds"][0]}
+    found["cases"].append({"name": "0 x 2 KiB", "entries": 0, "size": 2048, "rounds": [faster]})
+    told = report.table(found)
+    judged = re.findall(r"^  (\w+) +at most +([\d.]+) +is ([\d.]+) \[[^]]+\]  (\w+)$", told, re.MULTILINE)
+    assert [(operation, limit) for operation, limit, *_ in judged] == [
+        *((operation, str(limit)) for operation, limit in report.TARGETS.items()),
+        *(("ready", "0.4"), ("rss", "0.2"), ("create", "1.2"), ("list", "1.2")),
+        *(("ready", "3.5"), ("create", "1.6"), ("read", "3.0"), ("create", "1.3")),
+    ]
+    assert all((verdict == "reached") == (float(is_) <= float(limit)) for _, limit, is_, verdict in judged)
+    assert judged[-1][2:] == ("2.000", "MISSED")
+    assert judged[7][2:] == ("1.000", "reached")
+
+
 def test_growth_is_measured_on_journals_that_the_product_reads(tmp_path: Path) -> None:
     taken = growth.growth((0, 3), 1, str(tmp_path), lambda _: None)
     assert set(taken) == set(growth.KINDS)

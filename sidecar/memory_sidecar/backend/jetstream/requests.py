@@ -7,6 +7,7 @@ is the library's: what may be published and when, the subscription that answers 
 """
 
 import asyncio
+import secrets
 from typing import Any
 
 import nats.errors
@@ -25,7 +26,6 @@ class Requests(Client):
         """Who waits for an answer, by the subject that it is sent to."""
         self._answers: int | None = None
         """The subscription that answers come by."""
-        self._asked = 0
         self._is_writing = False
 
     async def request(
@@ -46,8 +46,8 @@ class Requests(Client):
         if not self._resp_sub_prefix:
             self._answers = self._sid + 1
             await self._init_request_sub()
-        self._asked += 1
-        name = bytes(self._resp_sub_prefix or b"") + b"%d" % self._asked
+        # Nobody who learned the subscription, as from a server's monitoring, can answer in the broker's place.
+        name = bytes(self._resp_sub_prefix or b"") + secrets.token_hex(8).encode()
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[Msg] = loop.create_future()
         self._awaited[name] = answer
