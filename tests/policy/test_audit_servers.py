@@ -32,7 +32,7 @@ HERE = Path(__file__).parent / "servers"
 OFFERS = HERE / "offers.py"
 BREAKS = HERE / "breaks.py"
 ROOTS = os.pathsep.join(str(Path(__file__).parents[2] / part) for part in ("sidecar", "policy"))
-PATIENT = Bounds(seconds=60)
+PATIENT = Bounds(seconds=150)
 # In the environment of what this file's tests launch, and of what that launches: others use the same programs.
 MARK = f"LAUNCHED_BY_TEST={os.getpid()}"
 
@@ -147,7 +147,7 @@ def serve() -> Iterator[Callable[[Any], str]]:
     for server, _thread in running:
         server.should_exit = True
     for _server, thread in running:
-        thread.join(10)
+        thread.join(60)
 
 
 @pytest.mark.parametrize("mode", ["as_is", "second_page", "described", "introduction", "addressed"])
@@ -233,7 +233,7 @@ def left_behind() -> list[str]:
 
 
 SHORT = Bounds(seconds=1)
-LONG = Bounds(seconds=60)
+LONG = Bounds(seconds=150)
 FAULTS = {
     "hangs": (SHORT, "within 1 seconds"),
     "hangs_unkindly": (SHORT, "within 1 seconds"),

@@ -42,7 +42,7 @@ def handing(place: Path, build: Callable[[str], Any]) -> Iterator[Callable[[str]
         yield lambda name: [sys.executable, "-I", "-S", __file__, path, name]
         listener.shutdown(socket.SHUT_RDWR)
         for thread in (accepting, *threads):
-            thread.join(10)
+            thread.join(60)
             assert not thread.is_alive(), "a server goes on though its stdin is closed"
 
 
