@@ -7,6 +7,7 @@ import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from typing import Any
+from urllib.parse import quote
 
 import mcp_types
 import pytest
@@ -252,6 +253,46 @@ async def test_around_a_web_socket(way: Callable[[Any], Awaitable[None]], tally:
     assert leaks(await talked(Starlette(routes=[WebSocketRoute("/", way)])))
     told = await talked(guard_mcp_app(Starlette(routes=[WebSocketRoute("/", way)])))
     tally("guard_mcp_app", "an answer that was kept, around a WebSocket", 1, [told] if leaks(told) else [])
+
+
+HINTS: list[dict[str, Any]] = [
+    {"type": "http.response.early_hint", "links": [b"</x>", KEPT.encode()]},
+    {"type": "http.response.push", "path": "/" + KEPT, "headers": []},
+    {"type": "http.response.push", "path": "/" + quote(KEPT), "headers": []},
+    {"type": "http.response.push", "path": "/x", "headers": [(b"x-note", KEPT.encode())]},
+    {"type": "http.response.trailers", "headers": [(b"x-note", KEPT.encode())]},
+    {"type": "http.response.debug", "info": {"context": [KEPT]}},
+    {"type": "http.response.pathsend", "path": "/tmp/kept"},
+    {"type": "http.response.zerocopysend", "file": 7},
+]
+
+
+@pytest.mark.parametrize("message", HINTS, ids=lambda message: str(message["type"]))
+@pytest.mark.parametrize("begun", [False, True])
+async def test_whatever_message_a_server_knows(message: dict[str, Any], tally: Tally, *, begun: bool) -> None:
+    """Extensions of ASGI have messages of their own; a file that is only named cannot be looked at, so none goes."""
+    told: list[dict[str, Any]] = []
+    offered: list[str] = []
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        offered.extend(scope["extensions"])
+        if begun:
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send(message)
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": b""}
+
+    async def send(sent: Any) -> None:
+        told.append(sent)
+
+    kinds = {"http.response.pathsend": {}, "http.response.zerocopysend": {}, "http.response.early_hint": {}}
+    scope = {"type": "http", "path": "/", "headers": [], "query_string": b"", "extensions": kinds}
+    with suppress(ExposureRefused):
+        await guard_mcp_app(app)(scope, receive, send)
+    assert offered == ["http.response.early_hint"]
+    leaked = [str(one) for one in told if one["type"] == message["type"]]
+    tally("guard_mcp_app", "an answer that was kept, in a message of an extension", 1, leaked)
 
 
 # --- A2A: events and errors, whatever of the agent is guarded ----------------------------------------------

@@ -30,6 +30,10 @@ _CARD: Final = "/.well-known/agent"
 """Where A2A agents publish their card: `agent-card.json`, and `agent.json` in earlier versions."""
 _MAX_CARD: Final = 1 << 20
 _BODIES: Final = frozenset(("http.response.body", "websocket.send", "websocket.http.response.body"))
+_UNSEEN: Final = frozenset(("http.response.pathsend", "http.response.zerocopysend"))
+"""Extensions by which a server sends a file that the application only names."""
+_LOOKED_AT: Final = frozenset(("type", "headers", "body", "bytes", "text"))
+"""What of a message is looked at elsewhere."""
 _TAIL: Final = 4096
 """Characters of what went out before that are looked at again with what follows: memory's answers in JSON need less."""
 _WITHHELD: Final = b"Internal Server Error"
@@ -99,7 +103,10 @@ class _Out:
         self.begun = False
         headers = [item for item in scope.get("headers", ()) if bytes(item[0]).lower() != b"accept-encoding"]
         self.scope = {**scope, "headers": [*headers, (b"accept-encoding", b"identity")]}
-        """What the application is told: nothing is asked for in a form that would have to be unpacked here."""
+        """What the application is told: nothing is asked for in a form that would have to be unpacked here, and nothing
+        can be sent past here."""
+        if extensions := scope.get("extensions"):
+            self.scope["extensions"] = {name: value for name, value in extensions.items() if name not in _UNSEEN}
 
     async def send(self, message: Message) -> None:
         """Pass a message on, unless it holds what must not go out; after that, nothing does any more.
@@ -117,6 +124,9 @@ class _Out:
 
     async def _send(self, message: Message) -> None:
         kind = message["type"]
+        if kind in _UNSEEN:
+            rule = "it is sent as a file that cannot be looked at on its way; send its content"
+            raise ExposureRefused(self._path, self._guard.surface.value, rule)
         self._check_head(message)
         if kind == "http.response.start":
             if self._check_card is not None or _header(message, b"content-length"):
@@ -170,7 +180,7 @@ class _Out:
         self._tail = (self._tail + text)[-_TAIL:]
 
     def _check_head(self, message: Message) -> None:
-        """Look at what a message carries besides a body: headers, and why a WebSocket is closed."""
+        """Look at what a message carries besides a body: headers, why a WebSocket is closed, links, and so on."""
         for name, value in message.get("headers") or ():
             text = bytes(value).decode("latin-1")
             self._judge(text)
@@ -179,8 +189,20 @@ class _Out:
             if bytes(name).lower() == b"content-encoding" and text.strip().lower() not in ("", "identity"):
                 rule = "it is served in an encoding that nobody asked for, and cannot be looked at; serve it as it is"
                 raise ExposureRefused(self._path, self._guard.surface.value, rule)
-        if reason := message.get("reason"):
-            self._judge(str(reason))
+        for name in message.keys() - _LOOKED_AT:
+            self._judge_any(message[name])
+
+    def _judge_any(self, value: object) -> None:
+        if isinstance(value, bytes | bytearray):
+            value = value.decode("utf-8", "replace")
+        if isinstance(value, str):
+            self._judge(value)
+            self._judge(unquote(value))
+        elif isinstance(value, list | tuple):
+            for part in value:
+                self._judge_any(part)
+        else:
+            self._guard.answer(self._path, value)
 
     def _judge(self, text: str) -> None:
         if any(True for _ in text_signs(text)):
