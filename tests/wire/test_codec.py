@@ -7,10 +7,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from memory_sidecar.tools.tool import Outcome
 from memory_sidecar.wire import codec
 from memory_sidecar.wire.codec import MAX_FRAME, Splitter, decode, encode
 from memory_sidecar.wire.codes import INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR
-from memory_sidecar.wire.messages import Invalid, Notification, Request
+from memory_sidecar.wire.messages import Invalid, Notification, Request, success, tool_result
 from memory_sidecar.wire.outline import MAX_ID, Outline
 
 json_values = st.recursive(
@@ -260,3 +261,27 @@ def test_every_answer_is_legal_unicode_and_says_the_same(text: str, name: str) -
     whole = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     found = json.loads(encode({"jsonrpc": "2.0", "id": name, "result": {"text": text, "deep": [text]}}))
     assert found == {"jsonrpc": "2.0", "id": name, "result": {"text": whole, "deep": [whole]}}
+
+
+@given(
+    st.text(st.characters() | st.sampled_from('\\"/\x00\x7f\n}'), max_size=20) | st.text('ab\\"\n\x7f', max_size=20),
+    st.integers() | st.text(max_size=5),
+)
+@example('"}],"structuredContent":{}', '"result":{}}')
+@example("\\ud800", "")
+@example("\\", "\ud800")
+def test_a_tools_result_is_told_twice_and_says_the_same_both_times(text: str, request_id: str | int) -> None:
+    whole = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    meta = {"run": text}
+    frame = encode(success(request_id, tool_result(Outcome({"content": text, "list": [{"key": text}]}), meta)))
+    assert frame.isascii()
+    assert frame.count(b"\n") == 1
+    result = json.loads(frame)
+    assert result.keys() == {"jsonrpc", "id", "result"}
+    assert result["id"] == request_id
+    structured = {"content": whole, "list": [{"key": whole}]}
+    told = result["result"]
+    assert told.pop("content") == [
+        {"type": "text", "text": json.dumps(structured, ensure_ascii=False, separators=(",", ":"))}
+    ]
+    assert told == {"structuredContent": structured, "isError": False, "_meta": {"run": whole}}

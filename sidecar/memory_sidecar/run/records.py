@@ -46,6 +46,7 @@ __all__ = [
 MAX_MESSAGE: Final = 1000
 """Characters kept of the message that a harness gives with an ending: a note for people, not a log."""
 
+_ENCODER: Final = json.JSONEncoder(separators=(",", ":"))
 _DECODER: Final = json.JSONDecoder()
 _SUM: Final = rb',"sum":"([0-9a-f]{8})"}'
 _SUM_BYTES: Final = len(b',"sum":"00000000"}')
@@ -121,7 +122,7 @@ def terminal(reason: Reason, message: str | None = None) -> Record:
 
 def encode(record: Record, seq: int) -> bytes:
     """The line, newline included, of `record` as number `seq`."""
-    body = json.dumps({"seq": seq, **record}, separators=(",", ":")).encode()[:-1]
+    body = _ENCODER.encode({"seq": seq, **record}).encode()[:-1]
     return b'%s,"sum":"%08x"}\n' % (body, crc32(body))
 
 

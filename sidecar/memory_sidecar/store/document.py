@@ -167,6 +167,8 @@ def parse_description(prefix: bytes, size: int) -> str | None:
 
 def other_lines(header: str) -> str:
     """What an `Entry.header` holds beside fences and description, as it stands there; "" if nothing."""
+    if not header:
+        return ""
     fenced, _ = _fenced(header.encode())
     fields = _fields(fenced)
     return fields.others if fields is not None else ""

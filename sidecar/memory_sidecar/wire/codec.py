@@ -10,7 +10,7 @@ from math import isinf
 
 from ..hints import Any, Final
 from .codes import INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR
-from .messages import Invalid, Message, Notification, Request
+from .messages import Encoded, Invalid, Message, Notification, Request
 from .outline import Outline, is_id
 
 __all__ = ["MAX_FRAME", "Splitter", "decode", "encode"]
@@ -72,12 +72,32 @@ def encode(message: dict[str, Any]) -> bytes:
     One comes in a path that is not UTF-8, as Python reads it, and is shown as U+FFFD. Only an id is given back as it
     was sent: whoever sent it so knows it so.
     """
-    text = json.dumps(message, separators=(",", ":"))
+    result = message.get("result")
+    structured = result.get("structuredContent") if isinstance(result, dict) else None
+    if isinstance(structured, Encoded) and structured.text.isascii():
+        return _encode_twice(message, structured.text)
+    text = _ENCODER.encode(message)
     if "\\ud" in text and not _is_unicode(message):
         head = f'{{"jsonrpc":"2.0","id":{json.dumps(message.get("id"))},'
         start = len(head) if text.startswith(head) else 0
         text = text[:start] + re.sub(_ESCAPE, _whole, text[start:])
     return text.encode() + b"\n"
+
+
+_ENCODER: Final = json.JSONEncoder(separators=(",", ":"))
+
+
+def _encode_twice(message: dict[str, Any], text: str) -> bytes:
+    """The frame of a tool's result whose JSON is `text`, in ASCII: once as it is, and once as a text for older clients.
+
+    An ASCII JSON text has no control character, so as a text it needs an escape for its quotes and backslashes alone.
+    That takes a tenth of encoding the members once more and their text as well.
+    """
+    rest = {name: value for name, value in message["result"].items() if name not in ("content", "structuredContent")}
+    shell = encode({**message, "result": rest}).decode()
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    # The result is the last member and not empty.
+    return f'{shell[:-3]},"content":[{{"type":"text","text":"{escaped}"}}],"structuredContent":{text}}}}}\n'.encode()
 
 
 _ESCAPE: Final = r"\\(?:ud[89ab]..\\ud[c-f]..|ud[89a-f]..|.)"
@@ -108,7 +128,7 @@ def decode(frame: bytes | Outline) -> Message | None:
     except ValueError:
         return Invalid(None, PARSE_ERROR, _NO_JSON)
     try:
-        message = json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
+        message = _DECODER.decode(text)
     except (ValueError, RecursionError):
         outline = Outline()
         outline.feed(frame)
@@ -156,3 +176,6 @@ def _finite(digits: str) -> float:
     if isinf(number):
         raise ValueError("the number is too large")
     return number
+
+
+_DECODER: Final = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite)

@@ -21,6 +21,7 @@ __all__ = [
     "TOOLS_CALL",
     "TOOLS_LIST",
     "UNSAVED",
+    "Encoded",
     "Invalid",
     "Message",
     "Notification",
@@ -95,15 +96,26 @@ def failure(
     return {"jsonrpc": "2.0", "id": request_id, "error": error}
 
 
+_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+
+
+class Encoded(dict[str, Any]):
+    """An object whose JSON, `text`, is known already: `codec.encode` uses it where it is ASCII."""
+
+    def __init__(self, members: dict[str, Any]) -> None:
+        super().__init__(members)
+        # A model reads this text: real letters, not \u escapes.
+        self.text = _ENCODER.encode(members)
+
+
 def tool_result(outcome: Outcome, meta: dict[str, Any]) -> dict[str, Any]:
     """A tool's outcome as MCP's CallToolResult: structured, and the same JSON as text for older clients."""
     if outcome.structured is None:
         return {"content": [{"type": "text", "text": outcome.error}], "isError": True, "_meta": meta}
-    # The model reads this text: real letters, not \u escapes.
-    text = json.dumps(outcome.structured, ensure_ascii=False, separators=(",", ":"))
+    structured = Encoded(outcome.structured)
     return {
-        "content": [{"type": "text", "text": text}],
-        "structuredContent": outcome.structured,
+        "content": [{"type": "text", "text": structured.text}],
+        "structuredContent": structured,
         "isError": False,
         "_meta": meta,
     }
