@@ -59,7 +59,7 @@ class TestGuardedWithoutExchange(_Provided, GuardedContract):
 
     @pytest.fixture(autouse=True)
     def no_exchange(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(exchange, "_kernel", lambda: None)
+        monkeypatch.setattr(exchange, "kernel", lambda: None)
 
 
 class TestBlind(_Provided, BlindContract): ...

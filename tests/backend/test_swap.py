@@ -177,7 +177,7 @@ def test_a_save_between_look_and_removal_stays(
 def test_without_an_exchange_an_overwrite_is_a_rename(
     notes: Path, store: Store, scope: Scope, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(exchange, "_kernel", lambda: None)
+    monkeypatch.setattr(exchange, "kernel", lambda: None)
     store.update("key", "words", "ours", scope=scope)
     assert store.read("key").content == "ours"
     (notes / "key.md").write_text("editor's")
@@ -197,7 +197,7 @@ def test_a_kernel_or_file_system_that_cannot_exchange_is_known_by_its_answer(
         buffer = staticmethod(lambda content: content)
         call = staticmethod(lambda *_arguments: -number)
 
-    monkeypatch.setattr(exchange, "_kernel", Kernel)
+    monkeypatch.setattr(exchange, "kernel", Kernel)
     store.update("key", "words", "ours", scope=scope)
     assert store.read("key").content == "ours"
     assert names(notes) == ["key.md"]

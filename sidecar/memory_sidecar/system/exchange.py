@@ -12,7 +12,7 @@ from ..hints import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from .lockdown.kernel import Kernel
 
-__all__ = ["ASIDE_PREFIX", "displaced", "exchange", "rename_new"]
+__all__ = ["ASIDE_PREFIX", "displaced", "exchange", "kernel", "rename_new"]
 
 ASIDE_PREFIX: Final = ".swap-"
 """How the name of what was exchanged begins while it is looked at; and of what a crash left so and is to be kept."""
@@ -49,11 +49,11 @@ def displaced(path: str) -> list[str]:
 
 
 def _renamed(directory: int, old: str, new: str, flags: int) -> bool:
-    kernel = _kernel()
-    if kernel is None:
+    system = kernel()
+    if system is None:
         return False
-    names = [kernel.buffer(os.fsencode(name) + b"\0") for name in (old, new)]
-    result = kernel.call("renameat2", directory, names[0], directory, names[1], flags)
+    names = [system.buffer(os.fsencode(name) + b"\0") for name in (old, new)]
+    result = system.call("renameat2", directory, names[0], directory, names[1], flags)
     if -result in _CANNOT:
         return False
     if result:
@@ -62,7 +62,8 @@ def _renamed(directory: int, old: str, new: str, flags: int) -> bool:
 
 
 @cache
-def _kernel() -> "Kernel | None":
+def kernel() -> "Kernel | None":
+    """The kernel's calls that no binding covers; None on a machine whose numbers for them are not known."""
     from .lockdown.kernel import Kernel, machine
 
     found, _ = machine()

@@ -93,11 +93,11 @@ def _encode_twice(message: dict[str, Any], text: str) -> bytes:
     An ASCII JSON text has no control character, so as a text it needs an escape for its quotes and backslashes alone.
     That takes a tenth of encoding the members once more and their text as well.
     """
-    rest = {name: value for name, value in message["result"].items() if name not in ("content", "structuredContent")}
-    shell = encode({**message, "result": rest}).decode()
+    shell = encode({**message, "result": {**message["result"], "content": 0, "structuredContent": 0}}).decode()
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    # The result is the last member and not empty.
-    return f'{shell[:-3]},"content":[{{"type":"text","text":"{escaped}"}}],"structuredContent":{text}}}}}\n'.encode()
+    # Within a text its quotes would be escaped, so this stands there once.
+    whole = f'"content":[{{"type":"text","text":"{escaped}"}}],"structuredContent":{text}'
+    return shell.replace('"content":0,"structuredContent":0', whole, 1).encode()
 
 
 _ESCAPE: Final = r"\\(?:ud[89ab]..\\ud[c-f]..|ud[89a-f]..|.)"

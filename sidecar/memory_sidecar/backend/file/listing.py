@@ -11,6 +11,7 @@ from ...store.document import HEADER_BYTES, UNREADABLE, parse_description
 from ...store.errors import UnreadableError
 from ...store.rules import MAX_ENTRIES, MAX_READ_BYTES, check_capacity, is_key
 from ...system import files
+from ...system.counting import count_ending
 from .entry import SUFFIX
 
 __all__ = ["Listing", "check_room"]
@@ -113,6 +114,5 @@ def names(directory: int, known: Container[str] = ()) -> list[str]:
 def check_room(directory: int) -> None:
     """Raise `StoreFullError` if there is no room for one more entry. The caller holds the directory's lock."""
     # Names that are no entries count too at first. Only where that is too many does it matter what each one is.
-    # Counted in one text, which takes a fifth of asking each name, while the directory's lock is held.
-    if ("/".join(os.listdir(directory)) + "/").count(f"{SUFFIX}/") >= MAX_ENTRIES:
+    if count_ending(directory, SUFFIX) >= MAX_ENTRIES:
         check_capacity(len(names(directory)))

@@ -182,4 +182,5 @@ USED: Final[Numbers] = {
     "capget": (125, 90),
     "renameat2": (316, 276),
     "capset": (126, 91),
+    "getdents64": (217, 61),
 }
