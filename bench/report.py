@@ -92,6 +92,8 @@ def table(results: Mapping[str, Any]) -> str:
         + _commands(results)
         + _races(results)
     )
+    if quoted := rows(results):
+        lines += ["", "For docs/performance.md:", *quoted]
     lines += ["", "Read with it:"]
     lines += [f"  {results['labels'][who]}: {remark}" for who, remark in results["remarks"].items() if remark]
     return "\n".join(lines)
@@ -189,13 +191,21 @@ def _throughput(results: Mapping[str, Any]) -> list[str]:
     if not lanes:
         return []
     lines = ["", "Calls a second by concurrent runs, 100 entries of 2 KiB:", *_columns(rows)]
-    for operation, target in CONCURRENCY.items() if OURS in rates else ():
-        by_lanes = {int(key): value for key, value in rates[OURS][operation].items()}
-        one, most = by_lanes[lanes[0]], by_lanes[lanes[-1]]
-        gained = spread([many / alone for many, alone in zip(most, one, strict=True)])
+    for operation, (gained, width) in _gained(results).items():
+        target = CONCURRENCY[operation]
         shown = _judged(gained, gained.middle >= target)
-        lines.append(f"  {operation:8} of {lanes[-1]} runs, times those of one: at least {target:3}  {shown}")
+        lines.append(f"  {operation:8} of {width} runs, times those of one: at least {target:3}  {shown}")
     return lines
+
+
+def _gained(results: Mapping[str, Any]) -> dict[str, tuple[Spread, int]]:
+    """By operation, the calls a second of the most runs at once, as times those of one; and how many runs."""
+    found = {}
+    for operation in CONCURRENCY if OURS in results["throughput"] else ():
+        by_lanes = {int(key): value for key, value in results["throughput"][OURS][operation].items()}
+        one, most = by_lanes[min(by_lanes)], by_lanes[max(by_lanes)]
+        found[operation] = spread([many / alone for many, alone in zip(most, one, strict=True)]), max(by_lanes)
+    return found
 
 
 def _growth(results: Mapping[str, Any]) -> list[str]:
@@ -209,6 +219,28 @@ def _growth(results: Mapping[str, Any]) -> list[str]:
         lines += ["", f"Cost by the number of {kind} in the state directory, {results['labels'].get(OURS)}:"]
         lines += _columns(rows)
     return lines
+
+
+def rows(results: Mapping[str, Any]) -> list[str]:
+    """What docs/performance.md quotes of concurrent runs and of growth, as rows of Markdown tables."""
+    found = []
+    for operation, (gained, width) in _gained(results).items():
+        target = CONCURRENCY[operation]
+        found.append(
+            f"| {operation}s a second of {width} runs, times those of one | {_quoted(gained)} | at least {target} |"
+        )
+    for kind, by_count in (results.get("growth") or {}).items():
+        (none, first), *more = by_count.items()
+        for operation in ("ready", "open", "read", "create", "suspend"):
+            cells = [spread([one / spread(first[operation]).middle for one in taken[operation]]) for _, taken in more]
+            told = " | ".join(map(_quoted, cells))
+            counts = ", ".join(f"{int(count):,}" for count, _ in more)
+            found.append(f"| {operation}, with {counts} {kind}, times with {none} | {told} |")
+    return found
+
+
+def _quoted(found: Spread) -> str:
+    return f"{found.middle:.2f} [{found.low:.2f} to {found.high:.2f}]"
 
 
 def _commands(results: Mapping[str, Any]) -> list[str]:

@@ -90,7 +90,11 @@ def test_growth_is_measured_on_journals_that_the_product_reads(tmp_path: Path) -
     assert set(taken) == set(growth.KINDS)
     for by_count in taken.values():
         assert all(set(operations) == set(growth.OPERATIONS) for operations in by_count.values())
-    shown = report.table({**results(sidecar=[1.0]), "growth": taken})
+    measured = {**results(sidecar=[1.0]), "growth": taken}
+    shown = report.table(measured)
+    (row, *_) = report.rows(measured)
+    assert re.fullmatch(r"\| ready, with 3 journals, times with 0 \| [\d.]+ \[[\d.]+ to [\d.]+\] \|", row)
+    assert row in shown
     assert all(f"Cost by the number of {kind} in the state directory" in shown for kind in growth.KINDS)
 
 
@@ -126,6 +130,8 @@ def test_the_documents_quote_what_was_measured() -> None:
         assert re.search(
             rf"^\| {name} \| {re.escape(quoted[0])} \| [\d.]+ \| {re.escape(quoted[1])} \|", quoting, re.MULTILINE
         ), name
+    for row in report.rows(results):
+        assert row in quoting
     for who, survived in results["races"].items():
         survivors = " | ".join(str(survived[race][1]) for race in ("pipelined", "two processes", "one note"))
         assert f" | {survivors} |" in quoting, who
