@@ -75,8 +75,8 @@ reference: $(VENV)/.dev ## build the implementation in Go (git, go) and let it a
 other-writers: $(VENV)/.dev tests/node_kv/node_modules/.ready ## editors, git, rsync and a client of JavaScript beside ours; names those that are not installed
 	$(BIN)/python -m pytest -rs tests/backend/test_outside_writers.py tests/backend/jetstream/test_node_kv.py
 
-mutants: $(VENV)/.dev ## plant small faults in the code that decides, one at a time: a test must notice, or docs/mutants.md explain
-	$(BIN)/python -m tests.mutation
+mutants: $(VENV)/.dev ## plant small faults in the code that decides, one at a time: a test must notice, or docs/mutants.md explain; SAMPLE=12 for so many in each of the other rooms
+	$(BIN)/python -m tests.mutation $(if $(SAMPLE),--more --sample $(SAMPLE))
 
 guards-fastmcp: $(FASTMCP)/.ready ## hostile handlers on guarded servers of the package fastmcp; prints what they were told
 	$(FASTMCP)/bin/python -m tests.policy.fastmcp_guards

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from memory_sidecar.run import ledger, records, runs
-from memory_sidecar.run.directory import adopt, identities, run_names
+from memory_sidecar.run.directory import adopt, identities, names_aside, run_names
 from memory_sidecar.run.journal import Journal, JournalError
 from memory_sidecar.run.records import Record
 from memory_sidecar.run.runs import list_runs
@@ -33,6 +33,23 @@ def opened(directory: Path, run: str, identity: str) -> Journal:
 
 def everything(place: Path) -> dict[str, bytes]:
     return {str(path.relative_to(place)): path.read_bytes() for path in place.rglob("*") if path.is_file()}
+
+
+def test_what_lies_beside_a_journal_under_a_longer_name_is_told(tmp_path: Path) -> None:
+    aside = ["mon.jsonl.1", "mon.jsonl-20260101.gz", "mon.jsonl~", "tue.jsonl.bak"]
+    for name in (*aside, "mon.jsonl", "a.jsonl.jsonl", ".mon.jsonl.new", "notes.txt", "-x.jsonl.1"):
+        (tmp_path / name).touch()
+    assert names_aside(str(tmp_path)) == sorted((name.partition(".")[0], name) for name in aside)
+    assert names_aside(str(tmp_path / "none")) == []
+
+
+@pytest.mark.parametrize("identity", [7, None, ["bot"], {}])
+def test_a_journal_of_nobody_that_can_be_named_stays(tmp_path: Path, identity: object) -> None:
+    first = meta("mon", "bot") | {"identity": identity}
+    (tmp_path / "mon.jsonl").write_bytes(records.encode(first, 1))
+    before = everything(tmp_path)
+    adopt(str(tmp_path), lambda _: str(tmp_path / "bot"))
+    assert everything(tmp_path) == before
 
 
 # --- what an older version left ----------------------------------------------------------------------------------
