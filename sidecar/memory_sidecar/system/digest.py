@@ -11,7 +11,7 @@ except ImportError:
     from hashlib import blake2b
     from hmac import compare_digest  # type: ignore[no-redef]
 
-__all__ = ["compare_digest", "digest"]
+__all__ = ["blake2b", "compare_digest", "digest"]
 
 
 def digest(data: bytes) -> str:

@@ -6,12 +6,12 @@ message, in `message`; the requests themselves, in `api`.
 """
 
 import asyncio
-import hashlib
 import json
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from ...named_tuple import NamedTuple
+from ...system.digest import digest
 from ..opened import BackendError
 from . import connect as nats_connect
 from . import context as nats_context
@@ -52,7 +52,7 @@ class Bound(NamedTuple):
     def fingerprint_of(self, prefix: str) -> str:
         """What tells the store under a prefix of this bucket from every other one."""
         identifying = json.dumps([self.options.bucket, prefix, self.created]).encode()
-        return "jetstream:" + hashlib.blake2b(identifying, digest_size=16).hexdigest()
+        return "jetstream:" + digest(identifying)
 
     def names(self, key: str) -> dict[str, str]:
         """What the note under `key` is called, by the fingerprint of each store in the bucket that sees it."""

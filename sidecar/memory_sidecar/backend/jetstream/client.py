@@ -2,18 +2,22 @@
 
 Importing it as it is takes longer than the rest of a launch. It loads its JetStream classes, whose place
 `api` takes here; the reader of installed packages' metadata, only to learn its own version; `uuid`,
-for a way to subscribe that is not used here; and, through asyncio, the TLS library, which a connection in plain text
-never calls. While it is imported, stand-ins take their places. Nothing is lost: a stand-in that is asked for anything
+for a way to subscribe that is not used here; `ipaddress`, for TLS; OpenSSL's hashes, through `secrets`, of which it
+takes random numbers; and, through asyncio, the TLS library, which a connection in plain text never calls, and
+`subprocess`. While it is imported, stand-ins take their places. Nothing is lost: a stand-in that is asked for anything
 loads the real module and hands that on.
 """
 
 import os
 import re
 import sys
+from collections.abc import Mapping
 from enum import StrEnum
 from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
+
+from ...system.digest import compare_digest
 
 if TYPE_CHECKING:
     from nats.aio.client import Client, Srv
@@ -46,7 +50,14 @@ class _StandIn(ModuleType):
         return getattr(import_module(self.__name__), name)
 
 
-_LEFT_OUT: Final = ("nats.js", "nats.js.api", "ssl", "asyncio.sslproto", "uuid")
+_LEFT_OUT: Final = ("nats.js", "nats.js.api", "ssl", "asyncio.sslproto", "uuid", "hmac", "ipaddress", "subprocess")
+
+_TAKEN: Final[Mapping[str, Mapping[str, object]]] = {
+    "hmac": {"compare_digest": compare_digest},
+    "subprocess": {"PIPE": -1, "STDOUT": -2, "DEVNULL": -3},
+    "uuid": {"uuid4": lambda: import_module("uuid").uuid4()},
+}
+"""What is taken of them at once, while the library is imported."""
 
 _UNWANTED: Final = ("importlib.metadata", "aiohttp", "fast_mail_parser")
 """What the library can do without, and then does: an HTTP stack for web sockets, where somebody installed one, would
@@ -72,8 +83,9 @@ def load() -> None:
     if "nats.js" in stand_ins:
         stand_ins["nats.js.api"].Header = _Header  # type: ignore[attr-defined]
         stand_ins["nats.js"].api = stand_ins["nats.js.api"]  # type: ignore[attr-defined]
-    if "uuid" in stand_ins:  # taken by its name at once
-        stand_ins["uuid"].uuid4 = lambda: import_module("uuid").uuid4()  # type: ignore[attr-defined]
+    for name, taken in _TAKEN.items():
+        if name in stand_ins:
+            vars(stand_ins[name]).update(taken)
     unwanted = [name for name in _UNWANTED if name not in sys.modules]
     sys.modules.update(stand_ins)
     sys.modules.update(dict.fromkeys(unwanted))  # type: ignore[arg-type] # as if there were none

@@ -5,7 +5,6 @@ need not write: one names the write, the other repeats the description so that l
 """
 
 import base64
-import hashlib
 import re
 import secrets
 from typing import Final
@@ -13,6 +12,7 @@ from typing import Final
 from ...store.document import UNREADABLE, parse_description
 from ...store.errors import UnreadableError
 from ...store.rules import MAX_DESCRIPTION, MAX_ENTRY_BYTES, one_line
+from ...system.digest import blake2b
 from .api import Message
 
 __all__ = [
@@ -166,7 +166,7 @@ def _is_bound(name: str, data: bytes) -> bool:
 
 def _half_digest(data: bytes) -> str:
     """Twelve characters that tell a document from any other one, as far as chance is concerned."""
-    return base64.urlsafe_b64encode(hashlib.blake2b(data, digest_size=9).digest()).decode()
+    return base64.urlsafe_b64encode(blake2b(data, digest_size=9).digest()).decode()
 
 
 def free_at(message: Message | None) -> int | None:
