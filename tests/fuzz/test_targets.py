@@ -1,6 +1,7 @@
 """The cheap part of fuzzing: every kept input, and a few thousand made from them, on the same target functions."""
 
 import ast
+import json
 import re
 from pathlib import Path
 from random import Random
@@ -132,7 +133,7 @@ _CAN = "io.modelcontextprotocol/clientCapabilities"
 
 CONTROLS = {
     "a chunk is dropped": ("wire", codec, "Splitter", _Forgetful),
-    "a number becomes infinite": ("wire", codec, "_finite", float),
+    "a number becomes infinite": ("wire", codec, "_DECODER", json.JSONDecoder()),
     "a description is cut": ("documents", document, "one_line", lambda text: text[:5]),
     "a body is trimmed": ("documents", document, "_FENCED", re.compile(rb"---\n(?P<yaml>.*?)^---\s*", re.S | re.M)),
     "a loss is taken for a grant": ("journals", replaying, "_record", _grown),
