@@ -18,9 +18,7 @@ def run(*words: str) -> None:
     found = str(tool) if tool.exists() else shutil.which(words[0])
     if found is None:
         pytest.skip(f"{words[0]} is not installed")
-    done = subprocess.run(
-        [found, *words[1:]], cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=100, check=False
-    )
+    done = subprocess.run([found, *words[1:]], cwd=ROOT, env=environment(), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -36,6 +34,7 @@ def test_format_is_clean() -> None:
     run("ruff", "format", "--check", ".")
 
 
+@pytest.mark.timeout(900)  # on a fresh checkout mypy has no cache, and reads every SDK
 def test_types_hold() -> None:
     if importlib.util.find_spec("mypy") is None:
         pytest.skip("mypy is not installed")

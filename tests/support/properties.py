@@ -46,5 +46,5 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     told = getattr(item, "hypothesis_statistics", None)
     if TIMES and told and call.when == "call":
         passing, failing = (sum(map(int, re.findall(rf"(\d+) {word}", told))) for word in ("passing", "failing"))
-        counted = [False, item.location[0], "examples", passing + failing, failing]
+        counted = [False, item.nodeid.partition("::")[0], "examples", passing + failing, failing]
         item.user_properties.append(("tally", counted))
