@@ -545,3 +545,14 @@ def test_a_description_too_long_to_be_written_is_read_whole_and_listed_as_cut(va
 
 def test_what_cannot_be_read_is_listed_as_such() -> None:
     assert module.UNREADABLE == "(unreadable)"
+
+
+@pytest.mark.parametrize("lines", ["?", "? a", "? a\n: b", "  ? a\n  : b", "? a\n: b\nc: d"])
+def test_a_description_is_put_before_a_name_that_is_marked_as_one(lines: str) -> None:
+    header = f"---\n{lines}\n---\n\n"
+    stored = serialize("About it", "body", header)
+    assert parse(stored)[:2] == ("About it", "body")
+    assert other_lines(parse(stored).header) == f"{lines}\n"
+    kept = yaml.load(stored.split(b"---\n")[1], yaml.BaseLoader)
+    assert kept.pop("description") == "About it"
+    assert kept == yaml.load(lines, yaml.BaseLoader)

@@ -233,7 +233,8 @@ class _Walk:
         start = _at(event.start_mark)
         if self._room is None:
             self._room = self._text.rfind("\n", 0, start) + 1
-            self._indent = self._text[self._room : start]
+            before = self._text[self._room : start]
+            self._indent = before[: len(before) - len(before.lstrip(" \t"))]  # without the `?` of a name
         if name == _NAME:
             self._start = start
             self._expects_value = True
