@@ -41,7 +41,10 @@ def test_where_the_call_cannot_be_made_the_names_are_listed(tmp_path: Path, monk
         buffer = staticmethod(lambda content: content)
         call = staticmethod(lambda *_arguments: -38)
 
-    for kernel in (lambda: None, Kernel):
+    def without_ctypes() -> None:
+        raise ImportError
+
+    for kernel in (lambda: None, Kernel, without_ctypes):
         monkeypatch.setattr(exchange, "kernel", kernel)
         assert _counted(tmp_path) == 2
 

@@ -27,7 +27,10 @@ def _count_raw(directory: int, ending: bytes) -> int | None:
 
     The eight bytes of an offset may look like an ending too, which hardly ever happens. Then the count is too high.
     """
-    system = exchange.kernel()
+    try:
+        system = exchange.kernel()
+    except (ImportError, OSError):  # a Python without `ctypes`, or no descriptor left to load it
+        return None
     if system is None:
         return None
     count = 0
