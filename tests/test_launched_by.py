@@ -22,6 +22,7 @@ from memory_sidecar.launched_by import application
         ("python agent-1.2.py", "agent-1.2"),
         ("/opt/agent/bin/agent --python x.py", "agent"),
         ("agent.exe", "agent"),
+        ("python /srv/agent/", "agent"),
     ],
 )
 def test_a_name_that_is_certain(line: str, name: str) -> None:
@@ -36,6 +37,8 @@ def test_a_name_that_is_certain(line: str, name: str) -> None:
         "python -X dev agent.py",
         "python -W error agent.py",
         "python -m agent",
+        "python /",
+        "python //",
         "python -um agent",
         "python -c print()",
         "python -",

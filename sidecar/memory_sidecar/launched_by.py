@@ -52,10 +52,10 @@ def application(words: Sequence[str]) -> Application:
         return Application("", "the system does not tell which program launched this one")
     name = program
     if _INTERPRETER.fullmatch(program.lower().removesuffix(".exe")):
-        script = _script(program, words[1:])
-        if not script:
+        # A directory that holds a program may be named with a slash after it.
+        name = os.path.basename(_script(program, words[1:]).rstrip("/"))
+        if not name:
             return Application("", f"{program} launched this, and its command line does not start with a script")
-        name = os.path.basename(script)
     name = _without_suffix(name)
     if name.lower() in _RUNNERS or _INTERPRETER.fullmatch(name.lower()):
         return Application("", f"{name} launched this, which runs other people's programs")
