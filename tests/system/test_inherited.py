@@ -149,7 +149,7 @@ def test_what_comes_of_it(name: str, tmp_path: Path) -> None:
     assert {mode for path, mode in modes.items() if not path.is_dir()} == {0o600}
 
 
-@pytest.mark.parametrize("size", [16, 24, 40])
+@pytest.mark.parametrize("size", [16, 20, 22, 24, 26, 30, 40])
 def test_little_address_space_is_told_with_its_remedy(size: int, tmp_path: Path) -> None:
     """Where it is enough for the interpreter, whatever that needs here."""
     with Sidecar(tmp_path, preexec_fn=limit(resource.RLIMIT_AS, size << 20)) as sidecar:

@@ -27,6 +27,10 @@ MAX_OPEN_RUNS: Final = 256
 harness needs one, a fleet endpoint some. How many identities have runs is limited by what the system gives."""
 
 
+_THREAD_ROOM: Final = (8 + 1) << 20
+"""Bytes of address space that must be left for one thread more: its stack, as systems give it, and its first steps."""
+
+
 class Name(NamedTuple):
     """What tells a run of this process from all others: a run id is a name within an identity.
 
@@ -54,6 +58,9 @@ class Lane:
         """Whether it is one of the runs of which there are so many at most. Guarded."""
         self.busy = threading.Lock()
         self._jobs: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        # A thread without memory for its first steps ends unheard, and `start` would wait for it for ever. This is not
+        # touched, so it costs a mapping that is given back at once.
+        bytes(_THREAD_ROOM)
         self.thread = threading.Thread(target=self._work, name=name.run if name else "control", daemon=True)
         self.thread.start()
 
