@@ -16,6 +16,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from typing import NamedTuple
+from urllib.parse import quote
 
 from memory_sidecar.own_store import BackendError, Fact, OpenedStore, OwnStore, Place, fact, guarded, main
 from memory_sidecar.store.contract import ABSENT, ANYTHING, Expected, Info, Item, Stored
@@ -87,9 +88,9 @@ class SqliteBackend:
         """One transaction on a connection of its own. A `change` may be stored although its commit failed."""
         committing = False
         try:
-            with closing(
-                sqlite3.connect(f"file:{self._path}?mode=rw", uri=True, timeout=5, isolation_level=None)
-            ) as own:
+            # In a URI some characters that a path may have mean something else.
+            place = f"file:{quote(self._path)}?mode=rw"
+            with closing(sqlite3.connect(place, uri=True, timeout=5, isolation_level=None)) as own:
                 own.execute("PRAGMA synchronous = FULL")  # what is acknowledged survives a power cut
                 own.execute("BEGIN" if change is None else "BEGIN IMMEDIATE")
                 yield own
@@ -119,11 +120,14 @@ def _described(document: bytes) -> str:
 
 def open_sqlite(options: SqliteOptions, place: Place) -> OpenedStore:
     path = os.path.abspath(os.path.join(place.base or "", options.file))
-    if not place.make and not os.path.exists(path):
+    if not place.make and not (os.path.exists(path) and os.path.getsize(path)):
         raise BackendError(
             f"there is no database {path}", "check harness.memory.options.file, or start its harness once"
         )
-    backend = SqliteBackend(path)
+    try:
+        backend = SqliteBackend(path)
+    except sqlite3.Error as error:
+        raise BackendError(f"the database cannot be used: {error}", "check harness.memory.options.file") from error
     # SQLite writes files of its own beside the database.
     return OpenedStore(backend, backend.id, options.require_read_before_update, (os.path.dirname(path),))
 

@@ -228,7 +228,7 @@ def test_a_store_that_cannot_be_opened_for_one_is_that_ones_alone(tmp_path: Path
     (tmp_path / "notes" / "bad.db").mkdir(parents=True)
     with launch_many(tmp_path, many) as memory:
         with (
-            pytest.raises(sync.RequestRefusedError, match=r"'sqlite' cannot be opened \(OperationalError\)") as refused,
+            pytest.raises(sync.RequestRefusedError, match="the database cannot be used: unable to open") as refused,
             memory.run("main", identity="bad"),
         ):
             pytest.fail("it opened")
@@ -285,3 +285,27 @@ def test_every_command_knows_it(tmp_path: Path) -> None:
 
 
 AT = ("--from-store-dir", "state", "--to-store-dir", "state")
+
+
+@pytest.mark.parametrize("name", ["a#b", "a?b", "a%20b", "a b", "ä"])
+async def test_any_path_can_be_the_database(launch: Any, tmp_path: Path, name: str) -> None:
+    async with launch(f'{{file: "{name}.db"}}') as memory, memory.run("r") as run:
+        assert (await run.call("memory_write", NOTE)).structured["written"]
+        assert (await run.call("memory_read", {"key": "k"})).structured["content"] == "c"
+    assert {path.name for path in tmp_path.glob("*.db")} == {f"{name}.db"}
+
+
+@pytest.mark.parametrize(
+    ("there", "said"),
+    [(b"no database, but a text of somebody's\n" * 9, "the database cannot be used"), (b"", "no database")],
+)
+def test_a_command_that_only_looks_leaves_what_is_no_database(tmp_path: Path, there: bytes, said: str) -> None:
+    file = tmp_path / "notes.db"
+    file.write_bytes(there)
+    config = tmp_path / "memory.yaml"
+    config.write_text(f"harness: {{memory: {{enabled: true, options: {{file: {file}}}}}}}\n")
+    command = [sys.executable, "-P", str(EXAMPLE), "list", "--config", str(config), "--identity", "me"]
+    looked = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert looked.returncode == 78
+    assert said in looked.stderr
+    assert file.read_bytes() == there
