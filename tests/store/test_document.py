@@ -556,3 +556,11 @@ def test_a_description_is_put_before_a_name_that_is_marked_as_one(lines: str) ->
     kept = yaml.load(stored.split(b"---\n")[1], yaml.BaseLoader)
     assert kept.pop("description") == "About it"
     assert kept == yaml.load(lines, yaml.BaseLoader)
+
+
+@pytest.mark.parametrize(
+    "lines", ["? description", "? description\n? b\n: w", "? description\n? b c\n:", "a: b\n? description"]
+)
+def test_a_description_marked_as_a_name_without_a_value_is_not_written_into_the_name(lines: str) -> None:
+    with pytest.raises(InvalidError):
+        serialize("About it", "body", f"---\n{lines}\n---\n\n")

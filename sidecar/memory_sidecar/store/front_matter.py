@@ -81,8 +81,11 @@ class Fields(NamedTuple):
             put = f"{_NAME}: {scalar}, " if self.flow else f"{self.indent}{_NAME}: {scalar}{line_end}"
             edited = before + put + after
         found = read(edited)
+        # A name that is marked with ? may have no value, and what is put there would go on with the name.
+        if found is None or found.entry is None:
+            return None
         # What other readers took they still take: an anchor that stood at the old value may have been used elsewhere.
-        return edited if found is not None and (found.valid or not self.valid) else None
+        return edited if found.valid or not self.valid else None
 
 
 def read(text: str) -> Fields | None:
