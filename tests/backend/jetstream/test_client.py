@@ -202,3 +202,23 @@ def test_tls_is_loaded_when_the_context_or_the_broker_asks_for_it(tmp_path: Path
         assert plain == ("SSLObject\n" if required else "NoneType\n")
         if required:
             assert "is not trusted" in run(CONNECT.format(url=broker.url, ca=""))
+
+
+@pytest.mark.anyio
+async def test_an_attempt_to_connect_again_that_is_told_as_over_twice_is_no_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As the library tells it where an attempt is given up for the next one: rarely, so it is made here."""
+
+    async def tells_twice(self: Client) -> None:
+        over = asyncio.get_running_loop().create_future()
+        over.set_result(True)
+        over.set_result(True)
+
+    monkeypatch.setattr(Client, "_attempt_reconnect", tells_twice)
+    client = nats_client.connection(tls=False, nkey=None)
+    client._status = Client.CONNECTED
+    client.options["allow_reconnect"] = True
+    await client._process_op_err(nats.errors.Error("lost"))
+    assert client._reconnection_task is not None
+    await client._reconnection_task

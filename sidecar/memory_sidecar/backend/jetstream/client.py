@@ -1,4 +1,4 @@
-"""The client library: imported without what this product never uses, and with five of its habits mended.
+"""The client library: imported without what this product never uses, and with six of its habits mended.
 
 Importing it as it is takes longer than the rest of a launch. It loads its JetStream classes, whose place
 `api` takes here; the reader of installed packages' metadata, only to learn its own version; `uuid`,
@@ -12,6 +12,7 @@ import os
 import re
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from enum import StrEnum
 from importlib import import_module
 from types import ModuleType
@@ -126,6 +127,8 @@ def _parsed(raw: bytes) -> dict[str, str]:
 def connection(tls: bool, nkey: str | None) -> "Client":
     """A client that is not connected yet. `tls`: plain text is out of the question. `nkey`: the public key to log in
     with; the library takes only files of a format of its own."""
+    import asyncio
+
     import nats.errors
 
     from .requests import Requests
@@ -149,6 +152,11 @@ def connection(tls: bool, nkey: str | None) -> "Client":
             if self._transport:
                 self._transport.close()  # type: ignore[no-untyped-call]
             await super()._connect_to_server(s)
+
+        async def _attempt_reconnect(self) -> None:
+            # Where a connection is lost again while it is made anew, the library tells twice that its attempt ended.
+            with suppress(asyncio.InvalidStateError):
+                await super()._attempt_reconnect()
 
         async def _process_info(self, info: dict[str, Any], initial_connection: bool = False) -> None:
             # The library uses TLS only where the server insists on it.
