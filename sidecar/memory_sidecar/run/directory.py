@@ -65,12 +65,8 @@ def run_names(directory: str) -> list[str]:
     Raises:
         OSError: the directory cannot be read.
     """
-    try:
-        names = os.listdir(directory)
-    except FileNotFoundError:
-        return []
     is_named = re.compile(RUN_ID + re.escape(_SUFFIX)).fullmatch  # once: there may be a hundred thousand
-    return sorted(name[: -len(_SUFFIX)] for name in names if is_named(name))
+    return sorted(name[: -len(_SUFFIX)] for name in _names(directory) if is_named(name))
 
 
 def names_aside(directory: str) -> list[tuple[str, str]]:
@@ -81,12 +77,17 @@ def names_aside(directory: str) -> list[tuple[str, str]]:
     Raises:
         OSError: the directory cannot be read.
     """
+    is_aside = re.compile(f"({RUN_ID}){re.escape(_SUFFIX)}.+").fullmatch
+    found = (is_aside(name) for name in _names(directory) if not name.endswith(_SUFFIX))
+    return sorted((match[1], match[0]) for match in found if match)
+
+
+def _names(directory: str) -> list[str]:
+    """All that lies in it, in any order; none if there is no such directory."""
     try:
-        names = os.listdir(directory)
+        return os.listdir(directory)
     except FileNotFoundError:
         return []
-    found = (re.fullmatch(f"({RUN_ID}){re.escape(_SUFFIX)}.+", name) for name in names if not name.endswith(_SUFFIX))
-    return sorted((match[1], match[0]) for match in found if match)
 
 
 def check_listed(directory: str, run: str, identity: str | None, first: Record) -> None:
