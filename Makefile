@@ -45,8 +45,8 @@ audit-corpus: $(VENV)/.dev ## recall and precision of the audit on published ser
 fuzz: $(VENV)/.fuzz ## a million coverage-guided inputs for every reader of untrusted bytes; prints the counts (Linux)
 	$(BIN)/python -m fuzz $(if $(RUNS),--runs $(RUNS))
 
-bench: $(BENCH)/.ready bench/peers/node_modules/.ready ## measure beside other memories: speed, memory, races (about 11 minutes)
-	$(BENCH)/bin/python -m bench
+bench: $(BENCH)/.ready bench/peers/node_modules/.ready ## measure beside other memories: speed, memory, races (about 11 minutes); RESULTS=again keeps a second one beside the first
+	$(BENCH)/bin/python -m bench $(if $(RESULTS),--name $(RESULTS))
 
 bench-quick: $(BENCH)/.ready bench/peers/node_modules/.ready ## the same in two minutes, with fewer cases and rounds
 	$(BENCH)/bin/python -m bench --quick

@@ -35,6 +35,7 @@ def main() -> int:
     )
     parser.add_argument("--case", nargs="+", metavar="ENTRIESxBYTES", help="these cases alone, as in 1024x2048")
     parser.add_argument("--results", default=os.path.join(HERE, "results"), metavar="DIR")
+    parser.add_argument("--name", help="of the files there; full or quick where it is not given")
     parser.add_argument("--work", default=os.path.join(HERE, ".work"), metavar="DIR", help="on the disk to be measured")
     arguments = parser.parse_args()
 
@@ -58,7 +59,7 @@ def main() -> int:
     finally:
         shutil.rmtree(work, ignore_errors=True)
     os.makedirs(arguments.results, exist_ok=True)
-    name = "quick" if arguments.quick else "full"
+    name = arguments.name or ("quick" if arguments.quick else "full")
     with open(os.path.join(arguments.results, f"{name}.json"), "w", encoding="utf-8") as file:
         json.dump(results, file, separators=(",", ":"))
         file.write("\n")

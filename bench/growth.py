@@ -4,8 +4,10 @@ A hundred thousand journals are an ordinary state directory, so nothing but what
 """
 
 import os
+import random
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 
 from memory_sidecar.run import records
 
@@ -29,14 +31,18 @@ def growth(counts: Sequence[int], rounds: int, work: str, say: Callable[[str], N
     found: Found = {}
     stored = notes(_CASE)
     for kind in KINDS:
-        for count in counts:
-            taken = found.setdefault(kind, {}).setdefault(count, {})
-            with prepared([SidecarOnFiles()], stored, work, say) as directories:
-                for directory in directories.values():
-                    fill(directory, kind, count)
-                    for number in range(rounds):
-                        _turn(directory, number, taken)
-            say(f"growth: {count} {kind}")
+        with ExitStack() as stack:
+            places = {}
+            for count in counts:
+                beside = os.path.join(work, f"{count}-{kind}")
+                (places[count],) = stack.enter_context(prepared([SidecarOnFiles()], stored, beside, say)).values()
+                fill(places[count], kind, count)
+            # In turns, so that what disturbs the machine for a while disturbs all of them.
+            for number in range(rounds):
+                for count in random.Random(number).sample(counts, len(counts)):
+                    _turn(places[count], number, found.setdefault(kind, {}).setdefault(count, {}))
+        found[kind] = dict(sorted(found[kind].items()))
+        say(f"growth: {kind}")
     return found
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from .commands import shown
 
-__all__ = ["TARGETS", "Spread", "ratio", "spread", "table"]
+__all__ = ["TARGETS", "Spread", "gained", "near_capacity", "ratio", "spread", "table"]
 
 BASE: Final = "server-memory"
 """The reference of all ratios: what people use."""
@@ -92,8 +92,6 @@ def table(results: Mapping[str, Any]) -> str:
         + _commands(results)
         + _races(results)
     )
-    if quoted := rows(results):
-        lines += ["", "For docs/performance.md:", *quoted]
     lines += ["", "Read with it:"]
     lines += [f"  {results['labels'][who]}: {remark}" for who, remark in results["remarks"].items() if remark]
     return "\n".join(lines)
@@ -148,15 +146,19 @@ def _targets(results: Mapping[str, Any]) -> list[str]:
 
 
 def _near_capacity(results: Mapping[str, Any], cases: Mapping[tuple[int, int], Mapping[str, Any]]) -> list[str]:
-    if not {TARGET_CASE, EMPTY_CASE} <= cases.keys():
-        return []
-    lines = ["", f"Targets, as times the same with none, {results['labels'].get(OURS)}, {_entries(TARGET_CASE)}:"]
-    for operation, target in NEAR_CAPACITY.items():
-        many, none = (by_round(cases[kind], OURS, operation) for kind in (TARGET_CASE, EMPTY_CASE))
-        if many and none:
-            taken = spread([one / other for one, other in zip(many, none, strict=False)])
+    lines = []
+    for operation, target in NEAR_CAPACITY.items() if {TARGET_CASE, EMPTY_CASE} <= cases.keys() else ():
+        if (taken := near_capacity(results, operation)) is not None:
             lines.append(f"  {operation:8} at most {target:4}  {_judged(taken, taken.middle <= target)}")
-    return lines if len(lines) > 2 else []
+    who = results["labels"].get(OURS)
+    return ["", f"Targets, as times the same with none, {who}, {_entries(TARGET_CASE)}:", *lines] if lines else []
+
+
+def near_capacity(results: Mapping[str, Any], operation: str) -> Spread | None:
+    """What an operation of ours on files takes with all entries stored, as times the same with none."""
+    cases = {(case["entries"], case["size"]): case for case in results["cases"]}
+    many, none = (by_round(cases[kind], OURS, operation) for kind in (TARGET_CASE, EMPTY_CASE))
+    return spread([one / other for one, other in zip(many, none, strict=False)]) if many and none else None
 
 
 def _entries(case: tuple[int, int]) -> str:
@@ -191,14 +193,14 @@ def _throughput(results: Mapping[str, Any]) -> list[str]:
     if not lanes:
         return []
     lines = ["", "Calls a second by concurrent runs, 100 entries of 2 KiB:", *_columns(rows)]
-    for operation, (gained, width) in _gained(results).items():
+    for operation, (times, width) in gained(results).items():
         target = CONCURRENCY[operation]
-        shown = _judged(gained, gained.middle >= target)
+        shown = _judged(times, times.middle >= target)
         lines.append(f"  {operation:8} of {width} runs, times those of one: at least {target:3}  {shown}")
     return lines
 
 
-def _gained(results: Mapping[str, Any]) -> dict[str, tuple[Spread, int]]:
+def gained(results: Mapping[str, Any]) -> dict[str, tuple[Spread, int]]:
     """By operation, the calls a second of the most runs at once, as times those of one; and how many runs."""
     found = {}
     for operation in CONCURRENCY if OURS in results["throughput"] else ():
@@ -219,28 +221,6 @@ def _growth(results: Mapping[str, Any]) -> list[str]:
         lines += ["", f"Cost by the number of {kind} in the state directory, {results['labels'].get(OURS)}:"]
         lines += _columns(rows)
     return lines
-
-
-def rows(results: Mapping[str, Any]) -> list[str]:
-    """What docs/performance.md quotes of concurrent runs and of growth, as rows of Markdown tables."""
-    found = []
-    for operation, (gained, width) in _gained(results).items():
-        target = CONCURRENCY[operation]
-        found.append(
-            f"| {operation}s a second of {width} runs, times those of one | {_quoted(gained)} | at least {target} |"
-        )
-    for kind, by_count in (results.get("growth") or {}).items():
-        (none, first), *more = by_count.items()
-        for operation in ("ready", "open", "read", "create", "suspend"):
-            cells = [spread([one / spread(first[operation]).middle for one in taken[operation]]) for _, taken in more]
-            told = " | ".join(map(_quoted, cells))
-            counts = ", ".join(f"{int(count):,}" for count, _ in more)
-            found.append(f"| {operation}, with {counts} {kind}, times with {none} | {told} |")
-    return found
-
-
-def _quoted(found: Spread) -> str:
-    return f"{found.middle:.2f} [{found.low:.2f} to {found.high:.2f}]"
 
 
 def _commands(results: Mapping[str, Any]) -> list[str]:
