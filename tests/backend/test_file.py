@@ -1,8 +1,10 @@
 """What is special about files: modes, planted things, people's edits, other processes, failing disks."""
 
 import errno
+import itertools
 import json
 import os
+import random
 import socket
 import stat
 from collections.abc import Callable, Iterator
@@ -419,8 +421,6 @@ def test_a_listing_shows_an_edit_within_one_step_of_a_clock_that_counts_seconds(
         kept |= {name: getattr(status, name) // step * step for name in ("st_mtime_ns", "st_ctime_ns")}
         return SimpleNamespace(**kept)
 
-    plain = listing._is_settled
-    monkeypatch.setattr(listing, "_is_settled", lambda status, now: plain(coarse(status), now))
     monkeypatch.setattr(listing, "_stamp", lambda status, stamp=listing._stamp: stamp(coarse(status)))
     path = notes / "key.md"
     store.create("key", "words", "text")
@@ -444,6 +444,40 @@ def test_a_deleted_note_leaves_the_listing_and_may_come_back(notes: Path, store:
         store.read("key")
     store.create("key", "words", "text")
     assert store.list() == [Item("key", "words")]
+
+
+def test_a_listing_kept_from_before_is_the_one_that_a_new_process_makes(
+    notes: Path, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever comes and goes between two listings, beside notes that are settled and notes that are not."""
+    now = listing.time.time_ns()
+    late = [now]
+    monkeypatch.setattr(listing.time, "time_ns", lambda: late[0])
+    chance = random.Random(19)
+    sizes = itertools.count()  # no two files are of one size: the stamps of this test are all within one tick
+    present: set[str] = set()
+    for _ in range(150):
+        late[0] = now + chance.choice([0, 10**10])
+        key = f"key-{chance.randrange(5)}"
+        if key in present and chance.random() < 0.5:
+            (notes / f"{key}.md").unlink()
+            present.remove(key)
+        elif chance.random() < 0.9:
+            (notes / f"{key}.md").write_text(f"---\ndescription: {'x' * next(sizes)}\n---\n\n")
+            present.add(key)
+        expected = opened(notes).list()
+        assert store.list() == expected
+        assert {item.key for item in expected} == present
+
+
+def test_a_caller_may_change_the_list_that_it_got(notes: Path, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    store.create("key", "words", "text")
+    settled = listing.time.time_ns() + 10**10
+    monkeypatch.setattr(listing.time, "time_ns", lambda: settled)
+    for _ in range(3):
+        found = store.list()
+        assert found == [Item("key", "words")]
+        found.clear()
 
 
 # Other processes

@@ -199,7 +199,7 @@ def test_control_a_cache_that_goes_by_the_time_stamp_alone_is_caught(
     site = Path(clock.env["PYTHONPATH"].split(":")[0]) / "sitecustomize.py"
     site.write_text(f"""{CODE}
 import memory_sidecar.backend.file.listing as listing
-listing._stamp = lambda status: (status.st_size, status.st_mtime_ns)
+listing._stamp = lambda status: (0, status.st_size, status.st_mtime_ns, status.st_mtime_ns)
 """)
     wrong, rounds = edit(60, clock, tmp_path)
     tally("listing by mtime alone", "clock and time stamps jump", rounds, wrong, control=True)

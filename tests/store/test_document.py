@@ -10,7 +10,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from memory_sidecar.store import document as module
-from memory_sidecar.store import front_matter
 from memory_sidecar.store.contract import Entry
 from memory_sidecar.store.document import (
     HEADER_BYTES,
@@ -27,7 +26,6 @@ from memory_sidecar.store.rules import (
     MAX_DESCRIPTION,
     MAX_ENTRY_BYTES,
     normalize_description,
-    one_line,
 )
 from memory_sidecar.testing.texts import CONTENTS, DESCRIPTIONS
 
@@ -84,19 +82,50 @@ def test_the_header_is_yaml_that_other_readers_take_as_the_same_text(description
     assert header[1].count("\n") == 1
 
 
-@given(st.one_of(LOOKS, st.from_regex(r"[A-Za-z][ -~]{0,30}", fullmatch=True)))
-@example("a #b")
-@example("a  b")
-@example("a ")
-@example("a: b")
-def test_the_fast_way_of_reading_equals_the_library(value: str) -> None:
-    document = f"---\ndescription: {value}\n---\n\nbody".encode()
-    if module._plain_header(document) is None:
-        return
-    fields = front_matter.read(f"description: {value}\n")
-    assert fields is not None
-    assert fields.valid
-    assert parse(document)[:2] == (one_line(fields.description or ""), "body")
+QUOTED = st.builds(
+    lambda quote, text, end: quote + text + end,
+    st.sampled_from(["'", '"']),
+    st.one_of(
+        TEXT,
+        st.text(alphabet="ab  '\"\\#:-\t\x85\xa0\u2028\ufeff\ufffe\ue000\u0301é—🐄", max_size=12),
+        st.sampled_from(DESCRIPTIONS).map(lambda text: text.replace("'", "''")),
+    ),
+    st.sampled_from(["'", '"', "' ", "' # why", ""]),
+)
+
+
+@given(
+    st.one_of(LOOKS, QUOTED, st.from_regex(r"[A-Za-z][ -~]{0,30}", fullmatch=True)),
+    st.sampled_from(
+        ["\n---\n\nbody", "\n---\nbody", "\n---\n", "\n---", "\ntitle: other\n---\n\nbody", "\n---\n\n\n\xff"]
+    ),
+    st.integers(0, 60),
+)
+@example("a #b", "\n---\n\nbody", 60)
+@example("a  b", "\n---\n\nbody", 60)
+@example("a ", "\n---\n\nbody", 60)
+@example("a: b", "\n---\n\nbody", 60)
+@example("'a''b'", "\n---\n\nbody", 60)
+@example("'a' 'b'", "\n---\n\nbody", 60)
+@example("'a'b'", "\n---\n\nbody", 60)
+@example("'  a  b '", "\n---\nbody", 60)
+@example("'a\u2028---\u2028b'", "\n---\n\nbody", 60)
+@example('"a\\"', "\n---\n\nbody", 60)
+@example("''", "\n---\n\nbody", 60)
+@example("'", "\n---\n\nbody", 60)
+def test_the_fast_way_of_reading_equals_the_library(value: str, rest: str, length: int) -> None:
+    document = f"---\ndescription: {value}{rest}".encode()
+    prefix = document[:length]
+
+    def read() -> tuple[object, ...]:
+        return parse(document), parse_description(document, len(document)), parse_description(prefix, len(document))
+
+    fast = read()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "_usual_header", lambda _document: None)
+        assert fast[:2] == read()[:2]
+        # Where the one asks for more, what the other says of the prefix holds for the whole.
+        assert {fast[2], read()[2]} <= {None, fast[1]}
 
 
 @given(LOOKS, st.one_of(TEXT, st.sampled_from(CONTENTS)), st.integers(0, 200))

@@ -15,6 +15,7 @@ from memory_sidecar.store.rules import (
     MAX_ENTRIES,
     MAX_ENTRY_BYTES,
     MAX_READ_BYTES,
+    are_keys,
     check_capacity,
     is_key,
     normalize_description,
@@ -50,6 +51,21 @@ def test_illegal_keys(key: str) -> None:
 def test_a_key_is_legal_when_the_rule_says_so(key: str) -> None:
     legal = re.fullmatch(r"[A-Za-z0-9._=-]+", key) is not None and key[0] != "." and key[-1] != "." and ".." not in key
     assert is_key(key) is legal
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.text(alphabet="aZ0._=-", min_size=1, max_size=8),
+            st.sampled_from([*ILLEGAL_KEYS, "a\n", "\na", "a\nb", "k" * 200, "k" * 201]),
+        ),
+        max_size=4,
+    )
+)
+@example(ILLEGAL_KEYS)
+@example([])
+def test_one_look_at_many_keys_says_whether_each_is_legal(keys: list[str]) -> None:
+    assert are_keys(keys) is all(map(is_key, keys))
 
 
 @given(st.from_regex(r"[A-Za-z0-9_=-]{1,200}", fullmatch=True))

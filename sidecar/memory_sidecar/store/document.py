@@ -119,8 +119,8 @@ def parse(document: bytes) -> Entry:
         UnreadableError: it is not UTF-8, or larger than any legal entry.
     """
     check_text(document)
-    if plain := _plain_header(document):
-        description, end = plain
+    if usual := _usual_header(document):
+        description, end = usual
         return _entry(description, document, end)
     fenced, offset = _fenced(document)
     fields = _fields(fenced)
@@ -144,7 +144,8 @@ def parse_description(prefix: bytes, size: int) -> str | None:
     Raises:
         UnreadableError: the prefix is not UTF-8, or the document is larger than any legal entry.
     """
-    _check_size(size)
+    if size > MAX_READ_BYTES:
+        raise _too_large()
     try:
         if not prefix.isascii():
             prefix.decode()
@@ -153,8 +154,8 @@ def parse_description(prefix: bytes, size: int) -> str | None:
         if len(prefix) == size or error.start < len(prefix) - 3:
             raise _not_text() from error
         prefix, size = prefix[: error.start], max(size, error.start + 1)
-    if plain := _plain_header(prefix):
-        description, end = plain
+    if usual := _usual_header(prefix):
+        description, end = usual
         return None if end == len(prefix) < size else _shortened(description)
     fenced, offset = _fenced(prefix)
     start = offset if fenced is None else fenced.end()
@@ -176,7 +177,8 @@ def other_lines(header: str) -> str:
 
 def check_text(document: bytes) -> None:
     """Raise `UnreadableError` unless `document` is UTF-8 text no larger than a legal entry."""
-    _check_size(len(document))
+    if len(document) > MAX_READ_BYTES:
+        raise _too_large()
     try:
         document.decode()
     except UnicodeDecodeError as error:
@@ -191,11 +193,10 @@ def _is_text(text: str) -> bool:
     return True
 
 
-def _check_size(size: int) -> None:
-    if size > MAX_READ_BYTES:
-        raise UnreadableError(
-            "This memory is stored, but it is larger than an entry may be. Leave it; its operator must shorten it."
-        )
+def _too_large() -> UnreadableError:
+    return UnreadableError(
+        "This memory is stored, but it is larger than an entry may be. Leave it; its operator must shorten it."
+    )
 
 
 def _not_text() -> UnreadableError:
@@ -225,19 +226,34 @@ def _is_plain(line: bytes) -> bool:
     return line[:1].isalpha() and line[-1:] != b" " and not line.translate(None, _PLAIN)
 
 
-def _plain_header(document: bytes) -> tuple[str, int] | None:
-    """The description and the end of a header that is as most are; a launch reads a thousand, so without a pattern."""
-    if not document.startswith(_OPENING):
+def _usual_header(document: bytes) -> tuple[str, int] | None:
+    """The description and the end of a header that says it on one line as ours do; None for any other.
+
+    A launch reads a thousand, so this does without a pattern, and each line of it counts.
+    """
+    if document[: len(_OPENING)] != _OPENING or (end := document.find(_CLOSING)) < 0:
         return None
-    start = len(_OPENING)
-    end = document.find(_CLOSING, start)
-    line = document[start:end]
-    if end < 0 or not _is_plain(line):
+    line = document[len(_OPENING) : end]
+    description = line.decode() if _is_plain(line) else _quoted(line.decode())
+    if description is None:
         return None
+    if "  " in description:
+        # Its only white space is spaces, and it holds nothing else that the stored form replaces.
+        description = " ".join(description.split())
     end += len(_CLOSING)
-    # Its only white space is spaces, and it holds nothing else that the stored form replaces.
-    description = line.decode()
-    return " ".join(description.split()) if "  " in description else description, end + document.startswith(b"\n", end)
+    return description, end + (document[end : end + 1] == b"\n")
+
+
+def _quoted(scalar: str) -> str | None:
+    """What a YAML scalar in quotes says, where that needs no YAML reader: on one line, and nothing in it is escaped."""
+    quote, text = scalar[:1], scalar[1:-1]
+    if len(scalar) < 2 or scalar[-1] != quote or not text.isprintable():
+        return None
+    if quote == "'" and "'" not in text.replace("''", ""):
+        return text.replace("''", "'").strip(" ")
+    if quote == '"' and '"' not in text and "\\" not in text:
+        return text.strip(" ")
+    return None
 
 
 def _fenced(document: bytes) -> tuple[re.Match[bytes] | None, int]:

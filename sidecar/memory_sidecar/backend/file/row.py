@@ -7,7 +7,7 @@ from ...system import files
 from ..opened import Running
 from ..row import Place, Row
 from .entry import SUFFIX
-from .listing import names
+from .listing import keys
 from .opening import FileOptions, open_file, refuse_disk, resolve_directory, vouching
 
 if TYPE_CHECKING:
@@ -106,14 +106,15 @@ def _open_to_others(directory: str) -> list[str]:
     """Notes that others may change; or read, where the directory lets them in."""
     entered = os.stat(directory).st_mode & 0o011
     with files.open_directory(directory) as opened:
-        modes = {name: os.stat(name, dir_fd=opened, follow_symlinks=False).st_mode for name in names(opened)}
+        names = [key + SUFFIX for key in keys(opened)]
+        modes = {name: os.stat(name, dir_fd=opened, follow_symlinks=False).st_mode for name in names}
     return sorted(name for name, mode in modes.items() if mode & (0o066 if entered else 0o022))
 
 
 def _strays(directory: str) -> list[str]:
     """What lies there and is no note, nor hidden: it is never touched, and a person may wonder where it is."""
     with files.open_directory(directory) as opened:
-        notes = set(names(opened))
+        notes = {key + SUFFIX for key in keys(opened)}
         return sorted(name for name in os.listdir(opened) if not name.startswith(".") and name not in notes)
 
 
