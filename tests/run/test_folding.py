@@ -12,6 +12,7 @@ from memory_sidecar.backend.opened import BackendError
 from memory_sidecar.exits import StartError
 from memory_sidecar.run.journal import JournalError
 from memory_sidecar.run.session import Run
+from memory_sidecar.system import files
 from memory_sidecar.wire.service import Service
 
 
@@ -77,6 +78,22 @@ def test_an_identity_is_not_the_one_of_the_same_letters(place: Path) -> None:
     assert opened(service, "main", "tenant-2").scope()["keys"] == {}
     run.end("suspended")
     assert opened(service, "main", "Tenant").resumed
+
+
+def test_of_two_that_are_opened_at_one_moment_one_is_refused(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other's directory is made when no spelling was found yet."""
+    service = started(place, many_identities="yes")
+    make = files.make_private_directory
+
+    def late(path: str) -> None:
+        if path.endswith("tENANT"):
+            make(path.replace("tENANT", "Tenant"))
+        make(path)
+
+    monkeypatch.setattr(files, "make_private_directory", late)
+    with pytest.raises(BackendError, match=r"does not tell .*name identities that differ in more than case"):
+        service.setting("tENANT")
+    assert service.setting("Tenant").identity == "Tenant"
 
 
 def test_nor_is_that_of_another_process(place: Path) -> None:

@@ -70,14 +70,9 @@ def open_file(
         BackendError: the directory cannot be made, read or (unless `read_only`) written.
     """
     directory = resolve_directory(options, identity, base)
-    if options.directory is None and os.path.isdir(os.path.join(os.path.dirname(directory), identity.swapcase())):
-        from ..apart import (
-            check_spelling,
-        )  # there is an identity of these letters, or the disk does not tell them apart
-
-        check_spelling(os.path.dirname(directory), identity)
     try:
         files.make_private_directory(directory)
+        _check_spelling(options, directory, identity)
         with files.open_directory(directory) as opened:
             if not files.is_permitted(directory, change=not read_only):
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
@@ -106,6 +101,16 @@ def open_file(
         )
     store = Store(FileBackend(directory, follow=follow), guard=options.require_read_before_update)
     return Opened(store, f"file:{found.text}", of=lambda other: _beside(options, other, base))
+
+
+def _check_spelling(options: FileOptions, directory: str, identity: str) -> None:
+    """Once the directory is there: of two that are made at one moment under names of the same letters, one is found."""
+    parent = os.path.dirname(directory)
+    # Otherwise there is no identity of these letters, and the disk tells them apart or has no other.
+    if options.directory is None and os.path.isdir(os.path.join(parent, identity.swapcase())):
+        from ..apart import check_spelling
+
+        check_spelling(parent, identity)
 
 
 def _beside(options: FileOptions, identity: str, base: str | None) -> str | None:
