@@ -1,10 +1,14 @@
 """Plant every mutant, and see whether a test fails: `make mutants`.
 
-Each is tried in a fork, so that the test tools are loaded once. A mutant survives if the tests of its module pass; it
-must then be explained in docs/mutants.md, by its name. Fails if one isn't, or if an explained one is no longer there.
+Each is tried in a fork, so that the test tools are loaded once. The tests that called the changed function without a
+fault, and those that noticed the faults before this one, are run first. A mutant survives if all tests of its module
+pass; it must then be explained in docs/mutants.md, by its name. Fails if one isn't, or if an explained one is no longer
+there.
 """
 
 import argparse
+import compileall
+import gc
 import os
 import re
 import resource
@@ -27,10 +31,10 @@ import nats  # noqa: F401
 import pytest
 import yaml  # noqa: F401
 from tests.mutation.mutants import Mutant, mutants
+from tests.mutation.order import Order, Usual, first_noticed
 
 ROOT: Final = Path(__file__).parents[2]
 EXPLAINED: Final = ROOT / "docs" / "mutants.md"
-TIMEOUT: Final = 90.0
 
 
 def _fuzz(target: str) -> list[str]:
@@ -78,7 +82,11 @@ MORE: Final[dict[str, list[str]]] = {
         "tests/cli/test_runs.py::test_prune_by_state_and_age",
     ],
     f"{_SIDECAR}/run/saw.py": ["tests/cli/test_runs.py"],
-    f"{_SIDECAR}/run/session.py": ["tests/run/test_session.py", "tests/end_to_end/test_openings.py"],
+    f"{_SIDECAR}/run/session.py": [
+        "tests/run/test_session.py",
+        "tests/end_to_end/test_openings.py",
+        "tests/end_to_end/test_runs.py",
+    ],
     f"{_SIDECAR}/run/standings.py": ["tests/run/test_standings.py"],
     f"{_SIDECAR}/wire/eras.py": ["tests/end_to_end/test_modern.py", "tests/end_to_end/test_handshake.py"],
     f"{_SIDECAR}/wire/states.py": ["tests/end_to_end/test_modern.py", "tests/end_to_end/test_wire.py"],
@@ -111,7 +119,7 @@ class Job(NamedTuple):
     module: str
     mutant: Mutant
     place: str
-    began: float
+    until: float
 
     @property
     def name(self) -> str:
@@ -119,22 +127,25 @@ class Job(NamedTuple):
         return f"{self.module.rpartition('/')[2]}{where}: `{self.mutant.before}` -> `{self.mutant.after}`"
 
 
-def _begin(module: str, mutant: Mutant) -> tuple[int, Job]:
+def _begin(module: str, mutant: Mutant, usual: Usual | None, noticed: list[str]) -> tuple[int, Job]:
     place = tempfile.mkdtemp()
     root = module.partition("/")[0]
-    shutil.copytree(ROOT / root, Path(place, root), ignore=shutil.ignore_patterns("__pycache__"))
+    # The compiled files go with it, the changed one's excepted: the programs that tests start need not compile anew.
+    shutil.copytree(ROOT / root, Path(place, root), ignore=shutil.ignore_patterns(f"{Path(module).stem}.*.pyc"))
     Path(place, module).write_text(mutant.source)
+    # A loop without end is noticed, too. What the tests usually take says how long that must be waited for.
+    allowed = 30 + 4 * usual.seconds if usual else 600
     pid = os.fork()
     if pid == 0:
-        _try(module, place)
-    return pid, Job(module, mutant, place, time.monotonic())
+        _try(module, place, Order(Path(place), module, mutant.where, usual, noticed), allowed)
+    return pid, Job(module, mutant, place, time.monotonic() + allowed)
 
 
-def _try(module: str, place: str) -> None:
+def _try(module: str, place: str, order: Order, allowed: float) -> None:
     """In the fork: run the tests against the changed tree, and end with their status."""
     os.setpgid(0, 0)
     # A loop without end must not outlive this program either, however that is ended.
-    resource.setrlimit(resource.RLIMIT_CPU, (int(TIMEOUT), int(TIMEOUT)))
+    resource.setrlimit(resource.RLIMIT_CPU, (int(allowed), int(allowed)))
     with open(os.devnull, "r+b") as nowhere:
         for descriptor in (0, 1, 2):
             os.dup2(nowhere.fileno(), descriptor)
@@ -142,38 +153,52 @@ def _try(module: str, place: str) -> None:
     paths = [str(Path(place, module.partition("/")[0])), str(ROOT / other), str(ROOT)]
     sys.path[:0] = paths
     os.environ["PYTHONPATH"] = os.pathsep.join(paths)
-    sys.dont_write_bytecode = True
-    os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
     hypothesis.settings.register_profile("mutants", max_examples=60, derandomize=True, database=None, deadline=None)
     hypothesis.settings.load_profile("mutants")
     os.chdir(ROOT)
     loaded_early = "ignore::pytest.PytestAssertRewriteWarning"
     words = ["-x", "-q", "-m", "not long", "-W", loaded_early, "-p", "no:cacheprovider"]
-    status = pytest.main([*words, *MODULES[module]])
+    status = pytest.main([*words, *MODULES[module]], plugins=[order])
     os._exit(0 if status == 0 else 1)
 
 
-def _run(todo: list[tuple[str, Mutant]], jobs: int) -> list[Job]:
+def _usual(module: str) -> Usual:
+    """How the tests of a module go without any fault. What fails then would kill every mutant."""
+    pid, job = _begin(module, Mutant("", 0, "", "", (ROOT / module).read_text()), None, [])
+    _, status = os.waitpid(pid, 0)
+    usual = Usual.read(Path(job.place))
+    shutil.rmtree(job.place, ignore_errors=True)
+    if status or not usual:
+        sys.exit(f"the tests of {module} fail as it is")
+    return usual
+
+
+def _run(todo: list[tuple[str, Mutant]], usual: dict[str, Usual], jobs: int) -> list[Job]:
     """The survivors."""
     running: dict[int, Job] = {}
     survivors = []
+    noticed: dict[str, list[str]] = {}
     total = len(todo)
     while todo or running:
         while todo and len(running) < jobs:
-            pid, job = _begin(*todo.pop(0))
+            module, mutant = todo.pop(0)
+            pid, job = _begin(module, mutant, usual[module], noticed.get(module, []))
             running[pid] = job
         pid, status = os.waitpid(-1, os.WNOHANG)
         if pid:
             job = running.pop(pid)
-            shutil.rmtree(job.place, ignore_errors=True)
             if status == 0:
                 survivors.append(job)
+            elif found := first_noticed(Path(job.place)):
+                before = noticed.setdefault(job.module, [])
+                noticed[job.module] = [found, *(name for name in before if name != found)]
+            shutil.rmtree(job.place, ignore_errors=True)
             done = total - len(todo) - len(running)
             if sys.stderr.isatty():
                 print(f"\r{done} of {total}, {len(survivors)} alive", end="", file=sys.stderr, flush=True)
             continue
         for pid, job in running.items():
-            if time.monotonic() - job.began > TIMEOUT:  # a loop without end is noticed, too
+            if time.monotonic() > job.until:
                 os.killpg(pid, signal.SIGKILL)
         time.sleep(0.01)
     return survivors
@@ -207,12 +232,12 @@ def main() -> int:
         for path, mutant in todo:
             print(Job(path, mutant, "", 0.0).name)
         return 0
-    for path in chosen:
-        # What fails without any fault would kill every mutant.
-        if not _run([(path, Mutant("", 0, "", "", (ROOT / path).read_text()))], 1):
-            sys.exit(f"the tests of {path} fail as it is")
+    for root in ("policy", "sidecar"):
+        compileall.compile_dir(ROOT / root, quiet=1)
+    gc.freeze()
     began = time.monotonic()
-    survivors = _run([*todo], arguments.jobs)
+    usual = {path: _usual(path) for path in chosen}
+    survivors = _run([*todo], usual, arguments.jobs)
     explained = _explained()
     for path, some in found.items():
         alive = [job for job in survivors if job.module == path]

@@ -1,7 +1,7 @@
 """Small faults, planted one at a time: each node of a module's syntax tree that could have been written otherwise.
 
-Texts for people are left alone (what is raised, what is answered as invalid, what documents): tests hold their key
-words, and any wording would do. So are annotations, and what a module exports.
+Texts for people are left alone (what is raised, logged, answered as invalid, what documents): tests hold their key
+words, and any wording would do. So are annotations, what is there for them alone, and what a module exports.
 """
 
 import ast
@@ -29,6 +29,7 @@ _COMPUTED: Final[dict[type[ast.operator], type[ast.operator]]] = {
     ast.Mult: ast.Add,
     ast.BitOr: ast.BitAnd,
 }
+_LOGS: Final = ("debug", "info", "warning", "error")
 _TELLS: Final = ("Error", "Refused", "Invalid", "TypeVar")
 
 
@@ -73,7 +74,7 @@ def _below(node: ast.AST, path: _Path, where: str) -> Iterator[tuple[_Path, str,
             continue
         children = enumerate(value) if isinstance(value, list) else [(None, value)]
         for index, child in children:
-            if not isinstance(child, ast.AST) or _is_text(child):
+            if not isinstance(child, ast.AST) or _runs_never(child):
                 continue
             here = (*path, name) if index is None else (*path, name, index)
             named = f"{where}.{child.name}".strip(".") if isinstance(child, ast.FunctionDef | ast.ClassDef) else where
@@ -87,14 +88,17 @@ def _is_left_alone(node: ast.AST, field: str) -> bool:
         return True
     if isinstance(node, ast.Call) and field in ("args", "keywords"):
         name = getattr(node.func, "id", getattr(node.func, "attr", ""))
-        return any(word in name for word in _TELLS)
+        # A log's text is for people, too; what it counts is not.
+        return any(word in name for word in _TELLS) or (name in _LOGS and field == "args")
     if isinstance(node, ast.Assign):
-        return getattr(node.targets[0], "id", "") == "__all__"
+        return getattr(node.targets[0], "id", "") in ("__all__", "TYPE_CHECKING")
     return isinstance(node, ast.JoinedStr | ast.Import | ast.ImportFrom)
 
 
-def _is_text(node: ast.AST) -> bool:
-    """A docstring, or one of the texts after a constant."""
+def _runs_never(node: ast.AST) -> bool:
+    """A docstring, one of the texts after a constant, or what is there for annotations alone."""
+    if isinstance(node, ast.If):
+        return getattr(node.test, "id", "") == "TYPE_CHECKING"
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
