@@ -81,6 +81,7 @@ def test_one_claim_of_many_wins_and_the_file_is_empty_then(path: Path) -> None:
     assert [ticket.claim() for ticket in tickets] == [True, False, False, False, False]
     assert path.read_bytes() == b""
     assert not any(ticket.is_unclaimed() for ticket in tickets)
+    assert [ticket.problem for ticket in tickets] == [""] * 5  # that another was first is no fault of this system
 
 
 def test_the_lock_alone_keeps_others_out(path: Path) -> None:
@@ -106,6 +107,22 @@ def test_what_cannot_be_read_any_more_is_not_claimed(path: Path) -> None:
     os.close(ticket._descriptor)
     assert ticket.is_unclaimed() is False
     assert ticket.claim() is False
+    assert ticket.problem == "the ticket's file cannot be locked or emptied: Bad file descriptor"
+
+
+def test_only_what_this_system_is_in_the_way_of_is_told_as_an_obstacle(path: Path, tmp_path: Path) -> None:
+    with pytest.raises(TicketError) as blocked:
+        open_ticket(str(path / "inside"))
+    assert blocked.value.obstacle == str(blocked.value) != ""
+    with pytest.raises(TicketError) as missing:
+        open_ticket(str(tmp_path / "none"))
+    assert missing.value.obstacle == ""
+
+
+def test_a_ticket_that_is_closed_is_let_go_of(path: Path) -> None:
+    before = len(os.listdir("/dev/fd"))
+    open_ticket(str(path)).close()
+    assert len(os.listdir("/dev/fd")) == before
 
 
 def test_what_cannot_be_opened_is_told_and_a_refused_ticket_is_closed(path: Path, tmp_path: Path) -> None:
