@@ -129,7 +129,7 @@ lock: $(VENV)/.dev ## renew the locked versions (needs uv: pip install uv)
 	done
 
 clean: ## remove what was set up and built
-	rm -rf $(VENV) .frameworks .instrumented .reference $(JAVASCRIPT)/node_modules .fuzz $(BENCH) $(FASTMCP) bench/.work bench/peers/node_modules dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .frameworks .instrumented .reference $(JAVASCRIPT)/node_modules .fuzz .mutant-* $(BENCH) $(FASTMCP) bench/.work bench/peers/node_modules dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed; name one: make PYTHON=python3.11 ..." if sys.version_info < (3, 11) else 0)'

@@ -626,6 +626,25 @@ def test_a_memory_that_was_moved_or_linked_or_restored_still_tells_who_met_a_not
     assert [(one["run"], one["what"]) for one in answer["seen"]] == [("writer", "created"), ("reader", "read")]
 
 
+def test_a_memory_that_lost_its_id_still_tells_who_met_what_stands_in_it(cli: Cli, place: Place) -> None:
+    """What its runs met proves that their store was this one; then all that they kept counts, and what they did not."""
+    place.write("plan", run="writer")
+    place.write("other", run="long")
+    (place.notes / ".memory-sidecar-id").unlink()
+    place.calls("reader", ("memory_read", {"key": "plan"}))
+    answer = json.loads(cli("runs", "--saw", "plan", "--json", *place.options).out)
+    assert [(one["run"], one["what"]) for one in answer["seen"]] == [("writer", "created"), ("reader", "read")]
+    assert (answer["left_out"], answer["complete"]) == ([], True)
+    journal = place.runs / "long.jsonl"
+    found, _ = read_journal(str(journal))
+    assert found is not None
+    journal.write_bytes(compacted(found, most=0))
+    answer = json.loads(cli("runs", "--saw", "plan", "--json", *place.options).out)
+    ((run, problem),) = [(one["run"], one["problem"]) for one in answer["left_out"]]
+    assert (run, answer["complete"]) == ("long", False)
+    assert problem.startswith("does not keep all that was before ")
+
+
 def test_a_copied_journal_is_told_as_the_run_that_it_is_of(cli: Cli, place: Place) -> None:
     place.write("plan", run="mon")
     shutil.copy(place.runs / "mon.jsonl", place.runs / "tue.jsonl")

@@ -1,6 +1,7 @@
 """`export`, `import` and `copy`: byte-exact, create-only, resumable, and every note accounted for."""
 
 import argparse
+import hashlib
 import io
 import json
 import os
@@ -21,7 +22,7 @@ from memory_sidecar.cli.shared.memory import opened
 from memory_sidecar.cli.shared.transfer import print_report, put, transfer
 from memory_sidecar.store.contract import Entry, Expected
 from memory_sidecar.store.errors import OutcomeUnknownError, UnavailableError
-from memory_sidecar.store.portable import Note, PortableError, decode, encode
+from memory_sidecar.store.portable import Note, PortableError, check, decode, encode, notes
 
 from .conftest import Cli, Place
 
@@ -131,6 +132,19 @@ def test_a_dry_run_makes_nothing(cli: Cli, place: Place, other: Place, tmp_path:
     assert not other.path.exists()
 
 
+def test_the_first_line_is_the_documented_one_and_what_was_exported_once_is_still_imported(
+    cli: Cli, place: Place, other: Place, tmp_path: Path
+) -> None:
+    place.write("a")
+    first = cli("export", *place.options).out.splitlines()[0]
+    assert first.startswith('{"format": "memory-sidecar/export", "version": 1, "created": "')
+    lines = b'{"format": "memory-sidecar/export", "version": 1, "notes": 1}\n'
+    lines += b'{"key": "k", "description": "About it", "content": ""}\n'
+    end = json.dumps({"notes": 1, "sha256": hashlib.sha256(lines).hexdigest()})
+    (tmp_path / "kept").write_bytes(lines + end.encode())
+    assert cli("import", tmp_path / "kept", *other.options).out == "1 created\n"
+
+
 GOOD = b"".join(encode({}, [Note("a", Entry("About a", "x")), Note("b", Entry("About b", "y"))]))
 
 
@@ -161,6 +175,23 @@ def test_a_bad_file_changes_nothing(cli: Cli, place: Place, tmp_path: Path, data
     assert "nothing was imported" in done.err
     assert re.search(r"; (give|mend|take|remove|export|copy|import) |\. ", done.err), "a remedy"
     assert not place.path.exists()
+
+
+def lines_of(data: bytes) -> Callable[[], list[bytes]]:
+    return lambda: data.splitlines(keepends=True)
+
+
+@pytest.mark.parametrize(
+    ("later", "says"),
+    [(GOOD.replace(b'"x"', b'"z"'), "line 2: the file was changed"), (b"", "the file was cut")],
+    ids=["changed", "cut"],
+)
+def test_a_file_that_becomes_another_between_the_check_and_the_import_is_told(later: bytes, says: str) -> None:
+    checked = check(lines_of(GOOD))
+    assert [note.key for note in notes(lines_of(GOOD), checked)] == ["a", "b"]
+    with pytest.raises(PortableError, match=f"^{says} while it was read") as told:
+        list(notes(lines_of(later), checked))
+    assert told.value.remedy == "import it again, unchanged"
 
 
 def test_other_programs_may_write_notes_alone(cli: Cli, place: Place) -> None:

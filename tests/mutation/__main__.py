@@ -15,6 +15,7 @@ import resource
 import shutil
 import signal
 import sys
+import sysconfig
 import tempfile
 import time
 from pathlib import Path
@@ -35,6 +36,9 @@ from tests.mutation.order import Order, Usual, first_noticed
 
 ROOT: Final = Path(__file__).parents[2]
 EXPLAINED: Final = ROOT / "docs" / "mutants.md"
+PLACES: Final = ".mutant-"
+"""How the directories of changed trees are named. They lie in this one, so that their files can be links."""
+_COMMAND: Final = "from memory_sidecar.__main__ import main"
 
 
 def _fuzz(target: str) -> list[str]:
@@ -90,7 +94,10 @@ MORE: Final[dict[str, list[str]]] = {
     f"{_SIDECAR}/run/standings.py": ["tests/run/test_standings.py"],
     f"{_SIDECAR}/wire/eras.py": ["tests/end_to_end/test_modern.py", "tests/end_to_end/test_handshake.py"],
     f"{_SIDECAR}/wire/states.py": ["tests/end_to_end/test_modern.py", "tests/end_to_end/test_wire.py"],
-    f"{_SIDECAR}/wire/whose_run.py": ["tests/end_to_end/test_many_identities.py"],
+    f"{_SIDECAR}/wire/whose_run.py": [
+        "tests/end_to_end/test_runs.py::test_runs_of_one_process_share_the_notes_but_no_authority",
+        "tests/end_to_end/test_many_identities.py",
+    ],
     f"{_SIDECAR}/wire/last_word.py": ["tests/system/test_start_failures.py"],
     f"{_SIDECAR}/system/inherited.py": ["tests/system/test_inherited.py"],
     f"{_SIDECAR}/system/together.py": ["tests/system/test_together.py"],
@@ -118,7 +125,7 @@ MODULES: Final = HELD | MORE
 class Job(NamedTuple):
     module: str
     mutant: Mutant
-    place: str
+    place: Path
     until: float
 
     @property
@@ -128,34 +135,59 @@ class Job(NamedTuple):
 
 
 def _begin(module: str, mutant: Mutant, usual: Usual | None, noticed: list[str]) -> tuple[int, Job]:
-    place = tempfile.mkdtemp()
-    root = module.partition("/")[0]
-    # The compiled files go with it, the changed one's excepted: the programs that tests start need not compile anew.
-    shutil.copytree(ROOT / root, Path(place, root), ignore=shutil.ignore_patterns(f"{Path(module).stem}.*.pyc"))
-    Path(place, module).write_text(mutant.source)
+    place = _tree_with(module, mutant.source)
     # A loop without end is noticed, too. What the tests usually take says how long that must be waited for.
     allowed = 30 + 4 * usual.seconds if usual else 600
     pid = os.fork()
     if pid == 0:
-        _try(module, place, Order(Path(place), module, mutant.where, usual, noticed), allowed)
+        _try(module, place, Order(place, module, mutant.where, usual, noticed), allowed)
     return pid, Job(module, mutant, place, time.monotonic() + allowed)
 
 
-def _try(module: str, place: str, order: Order, allowed: float) -> None:
-    """In the fork: run the tests against the changed tree, and end with their status."""
+def _tree_with(module: str, source: str) -> Path:
+    """A tree like this one, but for one module, with a virtual environment in which it is what is installed.
+
+    Programs that tests start must meet the changed module too, whatever becomes of their environment on the way. The
+    compiled files are there, so that they need not compile anew.
+    """
+    place = Path(tempfile.mkdtemp(prefix=PLACES, dir=ROOT))
+    own = shutil.ignore_patterns(".*", "node_modules", f"{Path(module).stem}.*.pyc")
+    shutil.copytree(ROOT, place, symlinks=True, ignore=own, copy_function=os.link, dirs_exist_ok=True)
+    (place / module).unlink()
+    (place / module).write_text(source)
+    programs = place / ".venv" / "bin"
+    packages = place / ".venv" / "lib" / f"python3.{sys.version_info.minor}" / "site-packages"
+    programs.mkdir(parents=True)
+    packages.mkdir(parents=True)
+    interpreter = os.path.realpath(sys.executable)
+    (place / ".venv" / "pyvenv.cfg").write_text(f"home = {os.path.dirname(interpreter)}\n")
+    (programs / "python").symlink_to(interpreter)
+    installed = (place / "sidecar", place / "policy", sysconfig.get_path("purelib"))
+    (packages / "installed.pth").write_text("".join(f"{path}\n" for path in installed))
+    command = programs / "memory-sidecar"
+    command.write_text(f"#!{programs / 'python'}\nimport sys\n{_COMMAND}\nsys.exit(main())\n")
+    command.chmod(0o755)
+    return place
+
+
+def _try(module: str, place: Path, order: Order, allowed: float) -> None:
+    """In the fork: run the tests of the changed tree, and end with their status."""
     os.setpgid(0, 0)
     # A loop without end must not outlive this program either, however that is ended.
     resource.setrlimit(resource.RLIMIT_CPU, (int(allowed), int(allowed)))
     with open(os.devnull, "r+b") as nowhere:
         for descriptor in (0, 1, 2):
             os.dup2(nowhere.fileno(), descriptor)
-    other = {"policy": "sidecar", "sidecar": "policy"}[module.partition("/")[0]]
-    paths = [str(Path(place, module.partition("/")[0])), str(ROOT / other), str(ROOT)]
-    sys.path[:0] = paths
+    os.chdir(place)
+    roots = ("sidecar", "policy", "")
+    paths = [str(place / root) for root in roots]
+    sys.path[:] = [*paths, *(path for path in sys.path if path not in {"", *(str(ROOT / root) for root in roots)})]
     os.environ["PYTHONPATH"] = os.pathsep.join(paths)
+    sys.executable = str(place / ".venv" / "bin" / "python")
+    for name in [name for name in sys.modules if name.partition(".")[0] in ("tests", "fuzz")]:
+        del sys.modules[name]  # what is imported from now on is the changed tree's
     hypothesis.settings.register_profile("mutants", max_examples=60, derandomize=True, database=None, deadline=None)
     hypothesis.settings.load_profile("mutants")
-    os.chdir(ROOT)
     loaded_early = "ignore::pytest.PytestAssertRewriteWarning"
     words = ["-x", "-q", "-m", "not long", "-W", loaded_early, "-p", "no:cacheprovider"]
     status = pytest.main([*words, *MODULES[module]], plugins=[order])
@@ -166,7 +198,7 @@ def _usual(module: str) -> Usual:
     """How the tests of a module go without any fault. What fails then would kill every mutant."""
     pid, job = _begin(module, Mutant("", 0, "", "", (ROOT / module).read_text()), None, [])
     _, status = os.waitpid(pid, 0)
-    usual = Usual.read(Path(job.place))
+    usual = Usual.read(job.place)
     shutil.rmtree(job.place, ignore_errors=True)
     if status or not usual:
         sys.exit(f"the tests of {module} fail as it is")
@@ -189,7 +221,7 @@ def _run(todo: list[tuple[str, Mutant]], usual: dict[str, Usual], jobs: int) -> 
             job = running.pop(pid)
             if status == 0:
                 survivors.append(job)
-            elif found := first_noticed(Path(job.place)):
+            elif found := first_noticed(job.place):
                 before = noticed.setdefault(job.module, [])
                 noticed[job.module] = [found, *(name for name in before if name != found)]
             shutil.rmtree(job.place, ignore_errors=True)
@@ -230,7 +262,7 @@ def main() -> int:
     todo = [(path, mutant) for path, some in found.items() for mutant in some]
     if arguments.list:
         for path, mutant in todo:
-            print(Job(path, mutant, "", 0.0).name)
+            print(Job(path, mutant, ROOT, 0.0).name)
         return 0
     for root in ("policy", "sidecar"):
         compileall.compile_dir(ROOT / root, quiet=1)
@@ -248,7 +280,7 @@ def main() -> int:
     unexplained = [job for job in survivors if job.name not in explained]
     for job in unexplained:
         print(f"- {job.name}   (line {job.mutant.line})")
-    names = {Job(path, mutant, "", 0.0).name for path, mutant in todo}
+    names = {Job(path, mutant, ROOT, 0.0).name for path, mutant in todo}
     files = {Path(path).name for path in chosen} if arguments.sample is None else set()
     gone = sorted(name for name in explained if name not in names and re.split(r"[: ]", name)[0] in files)
     for name in gone:
