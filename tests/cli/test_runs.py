@@ -20,10 +20,13 @@ from memory_sidecar.cli.runs import runs
 from memory_sidecar.harness import Run as OpenRun
 from memory_sidecar.harness import StartError
 from memory_sidecar.run import records
+from memory_sidecar.run import saw as ledger
 from memory_sidecar.run.compact import compacted
 from memory_sidecar.run.journal import Journal
+from memory_sidecar.run.ledger import journals
 from memory_sidecar.run.read import read_journal
 from memory_sidecar.run.runs import RunState, remove_run
+from memory_sidecar.run.saw import Answer, Sought, Where
 from memory_sidecar.run.session import Run, Setting
 from memory_sidecar.store.scope import Change
 from memory_sidecar.system import files
@@ -626,23 +629,25 @@ def test_a_memory_that_was_moved_or_linked_or_restored_still_tells_who_met_a_not
     assert [(one["run"], one["what"]) for one in answer["seen"]] == [("writer", "created"), ("reader", "read")]
 
 
-def test_a_memory_that_lost_its_id_still_tells_who_met_what_stands_in_it(cli: Cli, place: Place) -> None:
-    """What its runs met proves that their store was this one; then all that they kept counts, and what they did not."""
+def test_a_store_in_which_a_run_met_the_very_document_is_the_same_as_it_was_before(cli: Cli, place: Place) -> None:
+    """All that its journals keep counts then, and what they did not keep is told."""
     place.write("plan", run="writer")
     place.write("other", run="long")
-    (place.notes / ".memory-sidecar-id").unlink()
-    place.calls("reader", ("memory_read", {"key": "plan"}))
-    answer = json.loads(cli("runs", "--saw", "plan", "--json", *place.options).out)
-    assert [(one["run"], one["what"]) for one in answer["seen"]] == [("writer", "created"), ("reader", "read")]
-    assert (answer["left_out"], answer["complete"]) == ([], True)
+    revision = json.loads(cli("show", "plan", "--json", *place.options).out)["revision"]
+    made_again = Where({"another fingerprint": "plan"}, identity=place.identity, proof=revision)
+
+    def answer() -> Answer:
+        return ledger.saw(journals(str(place.journals), None), Sought("plan", None), made_again)
+
+    assert [(one.run, one.what) for one in answer().seen] == [("writer", "created")]
+    assert answer().complete
     journal = place.runs / "long.jsonl"
     found, _ = read_journal(str(journal))
     assert found is not None
-    journal.write_bytes(compacted(found, most=0))
-    answer = json.loads(cli("runs", "--saw", "plan", "--json", *place.options).out)
-    ((run, problem),) = [(one["run"], one["problem"]) for one in answer["left_out"]]
-    assert (run, answer["complete"]) == ("long", False)
-    assert problem.startswith("does not keep all that was before ")
+    change = records.scope_change(Change("other", "1", "updated"))
+    journal.write_bytes(compacted(found._replace(keys={}, records=[*found.records, change]), most=1))
+    told = [(one.run, one.problem.partition(" that ")[0]) for one in answer().left_out]
+    assert told == [("long", "does not keep all")]
 
 
 def test_a_copied_journal_is_told_as_the_run_that_it_is_of(cli: Cli, place: Place) -> None:

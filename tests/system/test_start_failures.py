@@ -1,5 +1,6 @@
 """Whatever step of the start fails, the harness is answered with what is wrong, and only then does the process end."""
 
+import errno
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -128,6 +129,7 @@ def test_the_last_word_answers_probes_and_then_the_request(tmp_path: Path) -> No
     with Sidecar(None, command=words, identity="") as sidecar:
         probe, hello = sidecar.modern(sidecar.message("server/discover"), {}), sidecar.hello()
         sidecar.send_bytes(b"\xef\xbb\xbf\nno json\n[]\n" + b"x" * (2 << 20) + b"\n")
+        sidecar.send_bytes(b"\xef\xbb\xbf")  # and the probe follows in the same line
         sidecar.send(probe)
         assert "cannot start" in sidecar.answer(probe)["error"]["message"]
         sidecar.send(hello)
@@ -146,3 +148,21 @@ def test_the_last_word_answers_probes_and_then_the_request(tmp_path: Path) -> No
 def test_a_library_that_there_is_no_memory_for_is_not_taken_for_a_broken_installation(loader: str) -> None:
     assert "ulimit -v" in str(explained(ImportError(loader, name="math")))
     assert "install memory-sidecar again" in str(explained(ImportError("No module named 'math'", name="math")))
+
+
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        (OSError(errno.EMFILE, "Too many open files"), "ulimit -n"),
+        (OSError(errno.ENFILE, "Too many open files in system"), "ulimit -n"),
+        (OSError(errno.EIO, "Input/output error"), "cannot start: Input/output error"),
+        (RuntimeError("can't start new thread"), "ulimit -u"),
+        (RuntimeError("unforeseen"), "cannot start: RuntimeError"),
+        (MemoryError(), "ulimit -v"),
+        (ValueError("unforeseen"), "cannot start: ValueError"),
+    ],
+    ids=repr,
+)
+def test_each_kind_of_failure_is_told_with_what_mends_it(error: Exception, says: str) -> None:
+    assert says in str(explained(error))
+    assert "unforeseen" not in str(explained(error))
