@@ -146,3 +146,20 @@ def test_a_lock_that_another_process_holds_is_waited_for_in_vain(
         assert all(caller.done.wait(60) for caller in callers)
     assert all(isinstance(caller.error, files.LockTimeoutError) for caller in callers)
     change()
+
+
+def test_a_lock_that_another_thread_holds_is_waited_for_in_vain(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "LOCK_TIMEOUT", 0.05)
+    together = Together()
+
+    def change() -> None:
+        with files.open_directory(str(tmp_path)) as opened, together.locked(opened):
+            pass
+
+    with files.open_directory(str(tmp_path)) as held, together.locked(held):
+        caller = Caller(change)
+        assert caller.done.wait(20)
+    assert isinstance(caller.error, files.LockTimeoutError)
+    change()
