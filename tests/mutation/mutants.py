@@ -99,6 +99,9 @@ def _runs_never(node: ast.AST) -> bool:
     """A docstring, one of the texts after a constant, or what is there for annotations alone."""
     if isinstance(node, ast.If):
         return getattr(node.test, "id", "") == "TYPE_CHECKING"
+    if isinstance(node, ast.Assign):
+        made = getattr(node.value, "func", getattr(node.value, "value", None))
+        return getattr(made, "id", "") in ("TypeVar", "Literal")
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
