@@ -53,7 +53,13 @@ def test_a_directory_of_an_older_version_keeps_the_fingerprint_that_its_journals
     assert fingerprint(tmp_path / "moved") == by_path(place)
 
 
+def test_what_is_no_note_makes_no_older_version(tmp_path: Path) -> None:
+    (tmp_path / "README.txt").write_text("ours")
+    assert fingerprint(tmp_path) != by_path(tmp_path)
+
+
 def test_the_id_is_private_and_no_note(tmp_path: Path) -> None:
+    assert FILE_NAME == ".memory-sidecar-id"  # by which every release finds it
     opened = open_file(FileOptions(str(tmp_path)), "agent", None)
     assert (tmp_path / FILE_NAME).stat().st_mode & 0o777 == 0o600
     assert opened.store.list() == []
@@ -69,7 +75,7 @@ def test_who_only_reads_makes_no_id_and_takes_the_one_that_is_there(tmp_path: Pa
     assert kept_id(str(tmp_path)).why_not == ""
 
 
-@pytest.mark.parametrize("kind", ["other text", "empty", "long", "link", "directory", "fifo"])
+@pytest.mark.parametrize("kind", ["other text", "empty", "long", "no line", "link", "directory", "fifo"])
 def test_what_is_no_id_is_left_alone_and_told(tmp_path: Path, kind: str) -> None:
     planted, other = tmp_path / FILE_NAME, tmp_path / "other"
     other.write_text("a" * 32 + "\n")
@@ -81,11 +87,13 @@ def test_what_is_no_id_is_left_alone_and_told(tmp_path: Path, kind: str) -> None
         case "fifo":
             os.mkfifo(planted)
         case _:
-            planted.write_text({"other text": "mine", "empty": "", "long": "a" * 32 + "\nmore"}[kind])
+            planted.write_text(
+                {"other text": "mine", "empty": "", "long": "a" * 32 + "\nmore", "no line": "a" * 33}[kind]
+            )
     before = planted.lstat().st_ino
     found = make_id(str(tmp_path))
     assert f"file:{found.text}" == by_path(tmp_path)
-    assert found.why_not
+    assert found.why_not == f"{FILE_NAME} holds something else; remove it"
     assert str(tmp_path) not in found.why_not
     assert planted.lstat().st_ino == before
 

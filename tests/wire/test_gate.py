@@ -63,6 +63,16 @@ def test_without_a_ticket_everybody_is_refused() -> None:
     assert refused(Gate(None), presenting()).exit_status == EX_NOPERM
 
 
+def test_a_refusal_tells_what_of_this_system_is_in_the_way_and_nothing_else(gate: MakeGate) -> None:
+    """The harness would look for its own mistake otherwise; a stranger learns nothing by it."""
+    assert " (here " not in str(refused(Gate(None), presenting()))
+    assert " (here " not in str(refused(gate(), presenting("x" * 43)))
+    assert str(refused(Gate(None, "the ticket cannot be opened"), {})).endswith(" (here the ticket cannot be opened)")
+    one = gate()
+    one._ticket.close()  # type: ignore[union-attr] - as a disk that is gone leaves it
+    assert " (here the ticket's file cannot be locked or emptied: " in str(refused(one, presenting()))
+
+
 def test_a_probe_claims_nothing_and_a_request_claims_it_from_all_others(gate: MakeGate) -> None:
     one, two, three = gate(), gate(), gate()
     one.admit(presenting(), probe=True)

@@ -209,6 +209,84 @@ def test_what_an_agent_may_not_do_is_asked_of_no_context_of_an_agent(config: dic
         assert (settings.WHO in remedy) == bool(commands)
 
 
+GOOD = {"subjects": ["$KV.b.>"], "max_msgs_per_subject": 1, "discard": "new"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "edit"),
+    [
+        ({"max_age": 1}, "stream edit KV_b --max-age=0s"),
+        ({"discard": "old", "max_msgs": 5}, "stream edit KV_b --discard=new"),
+        ({"discard": "old", "max_bytes": 5}, "stream edit KV_b --discard=new"),
+        ({"max_msg_size": 69599}, "stream edit KV_b --max-msg-size=69600"),
+        ({"max_msgs_per_subject": -1}, "stream edit KV_b --max-msgs-per-subject=1"),
+        ({"no_ack": True}, "stream edit KV_b --ack"),
+        ({"persist_mode": "async"}, "kv add b-2 --history=1 --max-value-size=69600"),
+        ({"retention": "workqueue"}, "kv add b-2 --history=1 --max-value-size=69600"),
+        ({"subjects": ["other"]}, "kv add b-2 --history=1 --max-value-size=69600"),
+        ({"sealed": True}, "kv add b-2 --history=1 --max-value-size=69600"),
+        ({"max_msg_size": 69600, "max_msgs": 5, "max_bytes": 5}, ""),
+        ({"max_msgs_per_subject": 64, "allow_msg_ttl": True}, ""),
+    ],
+    ids=str,
+)
+def test_what_is_refused_comes_with_the_command_that_mends_it(changes: dict[str, Any], edit: str) -> None:
+    found = settings.refusals("b", {**GOOD, **changes})
+    ends = [one.remedy.removesuffix(settings.WHO).partition("nats --context ADMIN ")[2] for one in found]
+    assert ends == ([edit] if edit else [])
+
+
+@pytest.mark.parametrize(
+    ("config", "readable"),
+    [
+        (GOOD, True),
+        (GOOD | {"max_age": 1, "sealed": True}, True),
+        ({"mirror": {"name": "origin"}}, True),
+        ({"subjects": ["other"]}, False),
+        ({}, False),
+        (GOOD | {"retention": "workqueue"}, False),
+        (GOOD | {"allow_msg_counter": True}, False),
+    ],
+    ids=str,
+)
+def test_what_is_refused_is_read_unless_reading_could_remove_it(config: dict[str, Any], *, readable: bool) -> None:
+    assert settings.is_readable("b", config) is readable
+
+
+@pytest.mark.parametrize(
+    ("config", "risk"),
+    [
+        ({"storage": "memory", "num_replicas": 3}, "is kept in memory"),
+        ({"storage": "file", "num_replicas": 1}, "has one replica"),
+        ({}, "has one replica"),
+        ({"storage": "file", "num_replicas": 3}, ""),
+    ],
+    ids=str,
+)
+def test_what_a_failing_server_would_lose_is_told(config: dict[str, Any], risk: str) -> None:
+    told = [one.problem for one in settings.risks("b", config)]
+    assert (risk in told[0]) if risk else not told
+
+
+@pytest.mark.parametrize(
+    ("used", "full", "soon"),
+    [
+        (89, "", ""),
+        (90, "", "holds 90 of its max_msgs 100, so soon new notes will be refused"),
+        (99, "", "holds 99 of its max_msgs 100, so soon new notes will be refused"),
+        (100, "holds 100 of its max_msgs 100, so new notes are refused", ""),
+    ],
+)
+def test_room_is_told_before_there_is_none(used: int, full: str, soon: str) -> None:
+    info = StreamInfo({"max_msgs": 100}, "", used, used, 1, frozenset(), messages=used)
+    found = settings.limits("b", info)
+    assert [[one.problem.removeprefix('KV bucket "b" ') for one in some] for some in found] == [
+        [text] if text else [] for text in (full, soon)
+    ]
+    for some in found:
+        assert all("stream edit KV_b --max-msgs=200" in one.remedy for one in some)
+
+
 @pytest.mark.parametrize("limits", [{"max_bytes": 20_000}, {"max_msgs": 5, "max_msgs_per_subject": 3}])
 async def test_who_may_not_purge_is_told_what_will(nc: Client, agent: Client, limits: dict[str, Any]) -> None:
     bucket = await add_bucket(nc, **limits)
