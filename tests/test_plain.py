@@ -9,6 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from memory_sidecar import plain
 from memory_sidecar.plain import neutralise, shows
 
 FORMS = ("NFC", "NFD", "NFKC", "NFKD")
@@ -222,8 +223,8 @@ def test_chat_template_tokens_are_defused_in_every_form(token: str) -> None:
     for form in FORMS:
         normalised = unicodedata.normalize(form, shown)
         assert not set(DELIMITERS) & set(normalised)
-        for plain in ("[INST]", "[/INST]", "[TOOL_CALLS]", "[AVAILABLE_TOOLS]", "[/AVAILABLE_TOOLS]"):
-            assert plain not in normalised
+        for word in ("[INST]", "[/INST]", "[TOOL_CALLS]", "[AVAILABLE_TOOLS]", "[/AVAILABLE_TOOLS]"):
+            assert word not in normalised
     assert "before" in shown
     assert "after" in shown
 
@@ -260,6 +261,21 @@ def test_limit_cuts_to_exactly_so_many_characters() -> None:
     assert neutralise("x" * 198 + "  yz", 200) == "x" * 198 + "…"
     assert neutralise("\u200b" * 500 + "short", 200) == "short"
     assert neutralise("🐄" * 201, 200) == "🐄" * 199 + "…"
+
+
+def test_the_quick_look_passes_over_no_character_that_has_to_go(points: Sequence[int]) -> None:
+    passed = [char for char in map(chr, points) if char.isprintable() and not plain._is_touched(char)]
+    assert len(passed) > 100_000
+    for block in blocks(passed):
+        assert plain._unusual(block.replace("\n", "")) == block.replace("\n", "")
+
+
+@given(st.text() | st.text("ab <>|[]INST/\u00e9\u3164\ufe0f\uff1c\xa0", max_size=12), st.integers(1, 12) | st.none())
+def test_the_quick_look_changes_nothing(text: str, limit: int | None) -> None:
+    quick = neutralise(text, limit)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plain, "_is_touched", lambda _text: True)
+        assert quick == neutralise(text, limit)
 
 
 @given(st.text())

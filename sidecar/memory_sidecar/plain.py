@@ -41,6 +41,10 @@ _LOOKALIKE: Final = {
     for char in chars
 }
 
+# Of what is printable, all that is hidden, has a look-alike or may open a bracket. The other characters that are left
+# out or become a space are not printable: controls, formats, private use, surrogates, noncharacters, separators.
+_TOUCHED: Final = f"[{_INVISIBLE}{''.join(map(chr, _LOOKALIKE))}\\[]"
+
 # `[INST]`, `[/INST]`, `[TOOL_CALLS]`: a bracket around one word of capitals, in whatever form a normaliser would
 # make plain (full-width, circled, mathematical). Other brackets are ordinary.
 _BRACKETED: Final = r"\[(?=([^\[\]\s]+)\])"
@@ -54,12 +58,19 @@ def neutralise(text: str, limit: int | None = None) -> str:
     surrogates and noncharacters go; delimiters become harmless look-alikes. Letters of every script and emoji stay.
     """
     # The common case, and the only one that launch time meets often: what needs no work.
-    if not (text.isascii() and text.isprintable()) or "<" in text or ">" in text or "|" in text or "[" in text:
+    if not text.isprintable() or _is_touched(text):
         text = _unusual(text)
     line = " ".join(text.split())
     if limit is not None and len(line) > limit:
         return _cut(line, limit - 1).rstrip() + "…"
     return line
+
+
+def _is_touched(text: str) -> bool:
+    """Whether `_unusual` changes something in a text of printable characters."""
+    if text.isascii():
+        return "<" in text or ">" in text or "|" in text or "[" in text
+    return re.search(_TOUCHED, text) is not None
 
 
 def _cut(line: str, length: int) -> str:

@@ -270,6 +270,8 @@ def test_every_answer_is_legal_unicode_and_says_the_same(text: str, name: str) -
 @example('"}],"structuredContent":{}', '"result":{}}')
 @example("\\ud800", "")
 @example("\\", "\ud800")
+@example("\ud83d\ude00", "")
+@example('é"—🐄\\', "é")
 def test_a_tools_result_is_told_twice_and_says_the_same_both_times(text: str, request_id: str | int) -> None:
     whole = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     meta = {"run": text}

@@ -21,7 +21,7 @@ from .tool import Outcome, Tool
 __all__ = ["Catalog", "CatalogError", "UnknownToolError", "check_files", "check_tool"]
 
 _PREFIX: Final = "memory_"
-_NO_TOOLS: Final = frozenset(("__init__", "catalog", "index", "tool"))
+_NO_TOOLS: Final = frozenset(("__init__", "catalog", "encoded", "index", "newest", "tool"))
 """The files of this folder that hold no tool."""
 
 _TYPES: Final[Mapping[str, tuple[type | tuple[type, ...], str]]] = {

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from ..hints import Final
 from ..plain import neutralise
 from ..store.contract import Item
+from .newest import newest
 
 __all__ = ["INDEX_DESCRIPTION", "instructions"]
 
@@ -59,6 +60,7 @@ def instructions(items: Sequence[Item] | None, *, read_only: bool) -> str:
     return "\n\n".join(parts)
 
 
+@newest
 def _index(items: Sequence[Item]) -> str:
     lines = [_line(item) for item in items] or ["(no notes yet)"]
     return "\n".join([_HEADING, "<memory-index>", *lines, "</memory-index>"])

@@ -1,7 +1,12 @@
 """`memory_list`: keys and descriptions, as they are stored. Listing grants no authority."""
 
+from collections.abc import Sequence
+
 from ..store.authority import Store
+from ..store.contract import Item
 from ..store.scope import Scope
+from .encoded import Encoded
+from .newest import newest
 from .tool import RESULT_KEY, Arguments, Outcome, Tool
 
 __all__ = ["TOOL"]
@@ -9,8 +14,12 @@ __all__ = ["TOOL"]
 
 def _handle(_arguments: Arguments, store: Store, _scope: Scope) -> Outcome:
     items = store.list()
-    shown = [{"key": item.key, "description": item.description} for item in items]
-    return Outcome({"memories": shown}, listed=len(items))
+    return Outcome(_shown(items), listed=len(items))
+
+
+@newest
+def _shown(items: Sequence[Item]) -> Encoded:
+    return Encoded({"memories": [{"key": item.key, "description": item.description} for item in items]})
 
 
 TOOL = Tool(

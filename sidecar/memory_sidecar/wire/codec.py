@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from math import isinf
 
 from ..hints import Any, Final
+from ..tools.encoded import Encoded
 from .codes import INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR
-from .messages import Encoded, Invalid, Message, Notification, Request
+from .messages import Invalid, Message, Notification, Request
 from .outline import Outline, is_id
 
 __all__ = ["MAX_FRAME", "Splitter", "decode", "encode"]
@@ -74,8 +75,11 @@ def encode(message: dict[str, Any]) -> bytes:
     """
     result = message.get("result")
     structured = result.get("structuredContent") if isinstance(result, dict) else None
-    if isinstance(structured, Encoded) and structured.text.isascii():
-        return _encode_twice(message, structured.text)
+    if isinstance(structured, Encoded) and structured.ascii is not None:
+        shell = encode({**message, "result": {**message["result"], "content": 0, "structuredContent": 0}})
+        # Within a text its quotes would be escaped, so this stands there once.
+        told = b'"content":[{"type":"text","text":%b}],"structuredContent":%b' % structured.ascii[::-1]
+        return shell.replace(b'"content":0,"structuredContent":0', told, 1)
     text = _ENCODER.encode(message)
     if "\\ud" in text and not _is_unicode(message):
         head = f'{{"jsonrpc":"2.0","id":{json.dumps(message.get("id"))},'
@@ -85,19 +89,6 @@ def encode(message: dict[str, Any]) -> bytes:
 
 
 _ENCODER: Final = json.JSONEncoder(separators=(",", ":"))
-
-
-def _encode_twice(message: dict[str, Any], text: str) -> bytes:
-    """The frame of a tool's result whose JSON is `text`, in ASCII: once as it is, and once as a text for older clients.
-
-    An ASCII JSON text has no control character, so as a text it needs an escape for its quotes and backslashes alone.
-    That takes a tenth of encoding the members once more and their text as well.
-    """
-    shell = encode({**message, "result": {**message["result"], "content": 0, "structuredContent": 0}}).decode()
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    # Within a text its quotes would be escaped, so this stands there once.
-    whole = f'"content":[{{"type":"text","text":"{escaped}"}}],"structuredContent":{text}'
-    return shell.replace('"content":0,"structuredContent":0', whole, 1).encode()
 
 
 _ESCAPE: Final = r"\\(?:ud[89ab]..\\ud[c-f]..|ud[89a-f]..|.)"

@@ -1,9 +1,8 @@
 """The words of the wire: names of methods and members, and the shapes of messages. MCP's wherever MCP has one."""
 
-import json
-
 from ..hints import Any, Final
 from ..named_tuple import NamedTuple
+from ..tools.encoded import Encoded
 from ..tools.tool import Outcome
 
 __all__ = [
@@ -21,7 +20,6 @@ __all__ = [
     "TOOLS_CALL",
     "TOOLS_LIST",
     "UNSAVED",
-    "Encoded",
     "Invalid",
     "Message",
     "Notification",
@@ -96,23 +94,12 @@ def failure(
     return {"jsonrpc": "2.0", "id": request_id, "error": error}
 
 
-_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
-
-
-class Encoded(dict[str, Any]):
-    """An object whose JSON, `text`, is known already: `codec.encode` uses it where it is ASCII."""
-
-    def __init__(self, members: dict[str, Any]) -> None:
-        super().__init__(members)
-        # A model reads this text: real letters, not \u escapes.
-        self.text = _ENCODER.encode(members)
-
-
 def tool_result(outcome: Outcome, meta: dict[str, Any]) -> dict[str, Any]:
     """A tool's outcome as MCP's CallToolResult: structured, and the same JSON as text for older clients."""
     if outcome.structured is None:
         return {"content": [{"type": "text", "text": outcome.error}], "isError": True, "_meta": meta}
-    structured = Encoded(outcome.structured)
+    known = outcome.structured
+    structured = known if isinstance(known, Encoded) else Encoded(known)
     return {
         "content": [{"type": "text", "text": structured.text}],
         "structuredContent": structured,
