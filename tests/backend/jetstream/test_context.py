@@ -153,7 +153,11 @@ def test_everything_supported_is_read() -> None:
         ({"invented_later": "x"}, "'invented_later', which is not supported"),
         ({"creds": "op://vault/item"}, "creds of the kind op:"),
         ({"creds": "nsc://o/a/u"}, "creds of the kind nsc:"),
+        ({"creds": "data:;base64,c2VjcmV0"}, "creds of the kind data:"),
+        ({"token": "data:,text"}, "token of the kind data:"),
+        ({"token": "file:///token"}, "token of the kind file:"),
         ({"creds": "env://TOKEN"}, "content of its creds in the environment"),
+        ({"nkey": "env://TOKEN"}, "content of its nkey in the environment"),
         ({"token": "env://UNSET"}, "environment variable that is not set"),
         ({"url": "ws://127.0.0.1"}, "unsupported kind"),
         ({"url": "wss://127.0.0.1"}, "unsupported kind"),
@@ -176,6 +180,19 @@ def test_what_cannot_be_done_is_refused_by_name(fields: dict[str, Any], words: s
         of(**fields)
     assert words in str(refused.value)
     assert SECRET not in str(refused.value)
+
+
+def test_what_is_set_for_people_changes_nothing() -> None:
+    said = {"name": "other", "description": "d", "color_scheme": "red", "jetstream_event_prefix": "e"}
+    assert of(**said) == of()
+
+
+@pytest.mark.parametrize(
+    ("field", "with_it"),
+    [("token", {}), ("password", {"user": "u"}), ("user_jwt", {}), ("user_seed", {"user_jwt": "j"})],
+)
+def test_a_secret_may_stand_in_the_environment(field: str, with_it: dict[str, str]) -> None:
+    assert getattr(of(**{field: "env://TOKEN"}, **with_it), field) == SECRET
 
 
 def test_secrets_stay_out_of_what_is_shown() -> None:
