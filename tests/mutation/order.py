@@ -84,16 +84,17 @@ class Order:
         began = time.monotonic()
 
         def look(frame: FrameType, event: str, _: Any) -> None:
-            if event == "call" and frame.f_code.co_filename == self._changed:
+            if frame.f_code.co_filename == self._changed:
                 found.add(frame.f_code.co_qualname.replace(".<locals>", ""))
 
-        threading.setprofile(look)
-        sys.setprofile(look)
+        # Told of calls alone, since it wants to be told nothing of what happens in them.
+        threading.settrace(look)
+        sys.settrace(look)
         try:
             return (yield)
         finally:
-            sys.setprofile(None)
-            threading.setprofile(None)
+            sys.settrace(None)
+            threading.settrace(None)  # type: ignore[arg-type] - as the documents say
             self._tests[item.nodeid] = time.monotonic() - began
             self._called[item.nodeid] = sorted(found)
 
