@@ -55,6 +55,7 @@ from .memory_store import MemoryBackend, Shelf
 if TYPE_CHECKING:
     from ..harness.connection import Connection
     from ..wire.gate import Gate
+    from ..wire.lanes import Lane
     from ..wire.loop import Loop
     from ..wire.output import Output
 
@@ -324,5 +325,5 @@ class _Answers:
     def __init__(self, settle: Any) -> None:
         self._settle = settle
 
-    def send(self, message: dict[str, Any]) -> None:
+    def send(self, message: dict[str, Any], last_of: "Lane | None" = None) -> None:
         self._settle(json.loads(encode(message)))

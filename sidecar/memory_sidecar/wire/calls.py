@@ -40,7 +40,7 @@ class Call:
 
 
 class Calls:
-    """Filled by the main thread, emptied by the lanes; `guard` keeps it and the lanes in step."""
+    """Filled by whoever reads, emptied by the lanes; `guard` keeps it and the lanes in step."""
 
     def __init__(self, guard: threading.RLock) -> None:
         self._guard = guard

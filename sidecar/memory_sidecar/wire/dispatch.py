@@ -1,6 +1,7 @@
 """From a frame to the lane that serves it: which era it is of, who may send it, and where it belongs.
 
-On the main thread, in the order in which frames arrive; all that takes time is left to the lanes.
+One frame after the other, in the order in which they arrive, on the thread of whoever reads them (see `reader`). All
+that takes time is left to the lanes.
 """
 
 from ..exits import EX_CONFIG, EX_NOPERM, StartError
@@ -24,20 +25,22 @@ from .whose_run import named_run
 __all__ = ["receive"]
 
 
-def receive(session: Session, frame: bytes | Outline) -> None:
-    """Take one frame from the harness."""
+def receive(session: Session, frame: bytes | Outline) -> Lane | None:
+    """Take one frame from the harness, and return the lane that serves it, if it is to be served."""
     message = decode(frame)
     if isinstance(message, m.Request):
         size = 0 if isinstance(frame, Outline) else len(frame)
-        _accept(session, Call(message, size, era_of(message)))
-    elif isinstance(message, m.Invalid):
+        return _accept(session, Call(message, size, era_of(message)))
+    if isinstance(message, m.Invalid):
         answer = m.failure(message.id, message.code, message.message)
         session.lanes.control.put(lambda: session.output.send(answer))
-    elif message is not None and message.method == "notifications/cancelled":
+        return session.lanes.control
+    if message is not None and message.method == "notifications/cancelled":
         _cancel(session, message.params.get("requestId"))
+    return None
 
 
-def _accept(session: Session, call: Call) -> None:
+def _accept(session: Session, call: Call) -> Lane:
     # Under the guard, so that a run which ends now either serves the call or is not found.
     with session.guard:
         try:
@@ -49,6 +52,7 @@ def _accept(session: Session, call: Call) -> None:
             lane, handler = session.lanes.control, _refuse(error)
         session.calls.add(call)
         session.lanes.put(lane, lambda: serve_call(session, call, lane, handler))
+        return lane
 
 
 def _let_in(session: Session, call: Call) -> None:

@@ -23,7 +23,7 @@ PROBE_GRACE: Final = 3.0
 
 
 class Gate:
-    """Lets requests in. The main thread asks it, in the order of the requests."""
+    """Lets requests in. It is asked in the order of the requests, by whoever reads them."""
 
     def __init__(self, ticket: Ticket | None, problem: str = "") -> None:
         """`problem` tells why there is no ticket that could be compared. Anybody may read it."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ..run.session import Run
     from .messages import RequestId
 
-__all__ = ["MAX_OPEN_RUNS", "Lane", "Lanes", "Name"]
+__all__ = ["MAX_OPEN_RUNS", "Lane", "Lanes", "Listen", "Name"]
 
 MAX_OPEN_RUNS: Final = 256
 """Runs of one identity that a harness opens at once in one process, beside the process's own; each has a thread. A
@@ -29,6 +29,10 @@ harness needs one, a fleet endpoint some. How many identities have runs is limit
 
 _THREAD_ROOM: Final = (8 + 1) << 20
 """Bytes of address space that must be left for one thread more: its stack, as systems give it, and its first steps."""
+
+
+Listen = Callable[["Lane"], bool]
+"""What a lane does with its time while it has nothing to serve, again and again while it returns True: see `reader`."""
 
 
 class Name(NamedTuple):
@@ -44,8 +48,9 @@ class Name(NamedTuple):
 class Lane:
     """A thread and its jobs. What it holds of its run is touched by that thread alone, but for `waiting`."""
 
-    def __init__(self, name: Name | None, state: RunState = RunState.CLOSED) -> None:
+    def __init__(self, name: Name | None, listen: Listen, state: RunState = RunState.CLOSED) -> None:
         self.name = name
+        self._listen = listen
         self.state = state
         self.run: Run | None = None
         self.unsaved: str | None = None
@@ -77,20 +82,30 @@ class Lane:
         """The thread ends after what has been put."""
         self._jobs.put(None)
 
+    def has_jobs(self) -> bool:
+        """Whether something was put that is not begun yet. True is certain only on the lane's own thread."""
+        return not self._jobs.empty()
+
     def _work(self) -> None:
-        while (job := self._jobs.get()) is not None:
+        while (job := self._next()) is not None:
             job()
+
+    def _next(self) -> Callable[[], None] | None:
+        while self._listen(self):
+            pass
+        return self._jobs.get()
 
 
 class Lanes:
     """The lanes of one process, by run. `own` is the process's own run, if it has one."""
 
-    def __init__(self, guard: threading.RLock, own: Name | None) -> None:
+    def __init__(self, guard: threading.RLock, own: Name | None, listen: Listen) -> None:
         self._guard = guard
         self._own = own
+        self._listen = listen
         self._by_run: dict[Name, Lane] = {}
         self._own_existed = False
-        self.control = Lane(None)
+        self.control = Lane(None, listen)
 
     def all(self) -> list[Lane]:
         """Those of the runs."""
@@ -149,7 +164,7 @@ class Lanes:
         if not inherited.has_room():
             raise Error(REFUSED, "this system lets the sidecar open no more files; end a run first, or raise ulimit -n")
         try:
-            lane = self._by_run[run] = Lane(run, state)
+            lane = self._by_run[run] = Lane(run, self._listen, state)
         except (RuntimeError, MemoryError) as error:  # the system's limit of threads
             more = "this system lets the sidecar start no more threads; end a run first"
             raise Error(REFUSED, more if self._by_run else str(NO_THREADS)) from error

@@ -1,9 +1,9 @@
 """Serving one harness over two descriptors, from its first frame to an orderly end. The only user of stdio.
 
-The main thread reads and dispatches (`loop`, `dispatch`); each run has a thread that serves its calls one after the
-other (`lanes`, `serving`, `methods`), so that runs do not wait for each other. Threads and not an event loop: file
-calls block, an event loop would bring sockets and a TLS library into a process that must have neither, and double its
-launch time.
+Frames are read (`loop`, `reader`) and dispatched to a thread for each run (`dispatch`), which serves its calls one
+after the other (`lanes`, `serving`, `methods`), so that runs do not wait for each other. Threads and not an event loop:
+file calls block, an event loop would bring sockets and a TLS library into a process that must have neither, and double
+its launch time.
 """
 
 import gc
@@ -35,9 +35,10 @@ def serve(source: int, sink: int, parent: Parent, ticket: Ticket | TicketError, 
     gc.enable()
     try:
         gate = Gate(None, ticket.obstacle) if isinstance(ticket, TicketError) else Gate(ticket)
-        session = Session(gate, service, threading.RLock())
-        session.loop = Loop(source, parent, lambda frame: receive(session, frame), lambda: session.calls.is_full)
-        session.output = Output(sink, lambda: session.loop.end(0))
+        loop = Loop(source, parent, lambda frame: receive(session, frame), lambda: session.calls.is_full)
+        session = Session(gate, service, threading.RLock(), loop.reader.listen)
+        session.loop = loop
+        session.output = Output(sink, loop)
     except Exception as error:  # noqa: BLE001 - told, like any other
         reason = explained(error)
         log.error("cannot start", reason=reason, cause=log.problem(error))

@@ -43,7 +43,7 @@ def serve_call(session: Session, call: Call, lane: Lane, handler: Handler) -> No
     was_full = session.calls.is_full
     was_cancelled = session.calls.remove(call)  # from here on a cancellation finds nothing
     if not was_cancelled and answer is not None:
-        session.output.send(answer)
+        session.output.send(answer, None if _is_told(call) else lane)
     elif request.method == m.RUN_OPEN and call.error is None and answer is not None:
         take_back(lane)  # nobody was told that the run is open, so nobody would end it
 
@@ -93,6 +93,11 @@ def _begin(session: Session, call: Call) -> None:
             tool=call.tool,
             waited=time.perf_counter() - call.received,
         )
+
+
+def _is_told(call: Call) -> bool:
+    """Whether `_report` has something to tell: that may have to wait for whoever reads the log."""
+    return call.served is not None or log.enabled("debug")
 
 
 def _report(session: Session, call: Call, lane: Lane, answer: dict[str, Any] | None) -> None:

@@ -6,7 +6,7 @@ from ..exits import StartError
 from ..hints import TYPE_CHECKING
 from .calls import Calls
 from .gate import Gate
-from .lanes import Lanes
+from .lanes import Lane, Lanes, Listen
 from .service import Service
 from .states import Connection
 
@@ -17,14 +17,23 @@ if TYPE_CHECKING:
 __all__ = ["Session"]
 
 
-class Session:
-    """`guard` keeps the main thread and the lanes in step: whoever looks for a lane holds it until the job is put."""
+def _do_nothing(_lane: Lane) -> bool:
+    return False
 
-    def __init__(self, gate: Gate, service: Service | StartError, guard: threading.RLock) -> None:
+
+class Session:
+    """`guard` keeps all threads in step: whoever looks for a lane holds it until the job is put.
+
+    `listen` is what lanes do with their time: nothing, where somebody else hands out the frames.
+    """
+
+    def __init__(
+        self, gate: Gate, service: Service | StartError, guard: threading.RLock, listen: Listen = _do_nothing
+    ) -> None:
         self.gate = gate
         self.guard = guard
         self.calls = Calls(guard)
-        self.lanes = Lanes(guard, service.own if isinstance(service, Service) else None)
+        self.lanes = Lanes(guard, service.own if isinstance(service, Service) else None, listen)
         self.connection = Connection.NEW
         """Of the legacy conversation, if there is one."""
         self.version: str | None = None

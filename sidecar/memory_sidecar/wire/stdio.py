@@ -4,6 +4,7 @@ Only what a parent process made for its child is accepted: pipes or an unnamed s
 could reach by a name (a terminal, a FIFO, a network or named socket) is refused.
 """
 
+import errno
 import os
 import select
 import stat
@@ -20,6 +21,7 @@ __all__ = [
     "claim",
     "receive",
     "send",
+    "send_at_once",
     "watch_parent",
 ]
 
@@ -100,6 +102,17 @@ def send(sink: int, data: bytes) -> None:
             room = select.poll()
             room.register(sink, select.POLLOUT)
             room.poll()
+
+
+def send_at_once(sink: int, data: bytes) -> int | None:
+    """Write what the channel takes without waiting, and return how many bytes; None if the system can't try that.
+
+    What goes wrong is left to `send` to tell.
+    """
+    try:
+        return os.pwritev(sink, [data], -1, os.RWF_NOWAIT)
+    except OSError as error:
+        return None if error.errno == errno.EOPNOTSUPP else 0  # a pipe of a Linux before 6.4
 
 
 def _is_private(descriptor: int) -> bool:
