@@ -59,6 +59,10 @@ class Reader:
         self._lock = threading.Lock()
         self._heir: Lane | None = None
         self._armed = False
+        self._turns = 0
+        """How often the main thread was made deaf to the pipe."""
+        self._turn = 0
+        """The same when the main thread began to wait. If that has changed, what it then found may be read by now."""
         self._held = False
         self._frames: deque[bytes | Outline] = deque()
         self._splitter = Splitter()
@@ -86,19 +90,27 @@ class Reader:
 
         True says that the same may be asked again.
         """
-        with self._lock:
-            if self._heir is not lane or self._loop.exit_status is not None:
-                return False
-            is_free = not lane.has_jobs()
-            self._arm(not is_free)
-        if not is_free:
+        if not self._begin(lane):
             return False
         try:
-            if self._source in dict(self._lane_poll.poll()):
-                self._read()
+            self._lane_poll.poll()
+            self._hear()
         except BaseException as error:  # noqa: BLE001 - it ends the process, as on the main thread
             self._loop.fail(error)
         return True
+
+    def _begin(self, lane: "Lane") -> bool:
+        with self._lock:
+            if self._heir is not lane:
+                return False
+            is_free = not lane.has_jobs()
+            self._arm(not is_free)
+            return is_free
+
+    def _hear(self) -> None:
+        """Something came for the lane that listens: a frame, or the session's end."""
+        if self._loop.exit_status is None:
+            self._read()
 
     def claim(self, lane: "Lane") -> bool:
         """Let `lane` be next before it sends its last answer, so that the main thread isn't woken by what follows that.
@@ -106,7 +118,7 @@ class Reader:
         If True, nobody hears the pipe until the lane does: it must not wait for anything before, unless it gives up.
         """
         with self._lock:
-            claimed = self._heir is lane and self._armed and not lane.has_jobs()
+            claimed = self._heir is lane and not lane.has_jobs()
             if claimed:
                 self._arm(False)
             return claimed
@@ -120,8 +132,8 @@ class Reader:
     def take(self) -> None:
         """On the main thread: the pipe can be read. If that is nobody else's affair, read it."""
         with self._lock:
-            if not self._armed:
-                return  # a lane was quicker
+            if self._turn != self._turns:
+                return  # a lane was quicker, and perhaps has read it: then a read would wait
             self._heir = None
         self._read()
 
@@ -130,6 +142,7 @@ class Reader:
         with self._lock:
             if self._heir is None:
                 self._go_on()
+            self._turn = self._turns
 
     def hold(self) -> None:
         """Hand out no frame until `release`. To be called while one is handed out."""
@@ -183,4 +196,5 @@ class Reader:
                 self._outer.register(self._source, select.POLLIN)
             else:
                 self._outer.unregister(self._source)
+                self._turns += 1
             self._armed = wanted
