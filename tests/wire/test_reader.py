@@ -128,7 +128,8 @@ class World:
         assert self.reads == 1, "two threads read at once"
 
     def _read(self) -> None:
-        assert select.select([self.source], [], [], 0)[0], "a thread waits where only the harness can wake it"
+        is_there = self.exit_status is not None or select.select([self.source], [], [], 0)[0]
+        assert is_there, "a thread waits where only the harness can wake it"
         self.read()
         self.reads -= 1
 
@@ -193,9 +194,8 @@ class World:
 
     def _hear(self, lane: OneLane) -> None:
         lane.is_listening = False
-        before = self.reads
-        self.reader._hear()
-        lane.is_reading = self.reads > before
+        lane.is_reading = True
+        self._may_read()
 
     def _lane_reads(self, lane: OneLane) -> None:
         lane.is_reading = False

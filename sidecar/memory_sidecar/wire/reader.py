@@ -94,7 +94,7 @@ class Reader:
             return False
         try:
             self._lane_poll.poll()
-            self._hear()
+            self._read()
         except BaseException as error:  # noqa: BLE001 - it ends the process, as on the main thread
             self._loop.fail(error)
         return True
@@ -106,11 +106,6 @@ class Reader:
             is_free = not lane.has_jobs()
             self._arm(not is_free)
             return is_free
-
-    def _hear(self) -> None:
-        """Something came for the lane that listens: a frame, or the session's end."""
-        if self._loop.exit_status is None:
-            self._read()
 
     def claim(self, lane: "Lane") -> bool:
         """Let `lane` be next before it sends its last answer, so that the main thread isn't woken by what follows that.
@@ -161,6 +156,8 @@ class Reader:
             os.eventfd_write(self._kick, 1)
 
     def _read(self) -> None:
+        if self._loop.exit_status is not None:
+            return  # a lane that waited was only to learn of that
         try:
             data = receive(self._source, _READ_SIZE)
         except OSError:  # the other end of a socket pair was reset
