@@ -1,6 +1,7 @@
 """How many names end in a certain way: as many as `os.listdir` shows, whatever they are."""
 
 import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,7 @@ def test_more_names_than_the_kernel_tells_at_once_are_all_counted_and_can_be_lis
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(counting, "_BUFFER", 512)
+    monkeypatch.setattr(counting, "_spare", [])
     for number in range(100):
         (tmp_path / f"{'n' * (number % 40)}-{number}.md").touch()
     with files.open_directory(str(tmp_path)) as opened:
@@ -44,9 +46,30 @@ def test_where_the_call_cannot_be_made_the_names_are_listed(tmp_path: Path, monk
     def without_ctypes() -> None:
         raise ImportError
 
+    monkeypatch.setattr(counting, "_spare", [])
     for kernel in (lambda: None, Kernel, without_ctypes):
         monkeypatch.setattr(exchange, "kernel", kernel)
         assert _counted(tmp_path) == 2
+
+
+def test_threads_that_count_at_once_share_no_buffer(tmp_path: Path) -> None:
+    """As the runs of many identities do, each in a directory of its own."""
+    counts = {size: tmp_path / str(size) for size in (0, 1, 300)}
+    for size, directory in counts.items():
+        directory.mkdir()
+        for number in range(size):
+            (directory / f"{number}.md").touch()
+    wrong = []
+
+    def count(size: int) -> None:
+        wrong.extend(found for _ in range(200) if (found := _counted(counts[size])) != size)
+
+    threads = [threading.Thread(target=count, args=(size,)) for size in counts]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
 
 
 def _counted(directory: Path) -> int:
