@@ -37,8 +37,8 @@ PATIENT = Bounds(seconds=150)
 MARK = f"LAUNCHED_BY_TEST={os.getpid()}"
 
 
-def command(script: Path, mode: str) -> str:
-    return marked(f"PYTHONPATH={ROOTS}", sys.executable, str(script), mode)
+def command(script: Path, *mode: str) -> str:
+    return marked(f"PYTHONPATH={ROOTS}", sys.executable, str(script), *mode)
 
 
 def marked(*words: str) -> str:
@@ -341,6 +341,25 @@ def test_what_others_may_see_otherwise_is_unaudited() -> None:
     for target, reason in zip(report.targets, modes.values(), strict=True):
         assert target.status == "unaudited"
         assert reason in target.unaudited[0]
+
+
+@pytest.mark.parametrize("hidden", ["tools", "prompts", "resources", "nothing"])
+def test_what_is_declared_and_not_listed_is_unaudited(hidden: str) -> None:
+    report = one(Target("mcp", command(BREAKS, "declares_what_it_does_not_list", hidden)))
+    if hidden == "nothing":
+        assert report.status == "clean"
+    else:
+        assert report.status == "unaudited"
+        assert f"listing its {hidden} failed" in report.unaudited[0]
+
+
+def test_a_session_that_is_lost_before_the_listing_is_unaudited(serve: Callable[[Any], str]) -> None:
+    """As between replicas, or behind a firewall: over HTTP, the status is all that is told."""
+
+    def lost(text: str) -> Response:
+        return Response(status_code=404) if '"tools": [' in text else Response(text, media_type="application/json")
+
+    assert one(Target("url", serve(by_hand(lost)) + "/mcp")).status == "unaudited"
 
 
 def by_hand(frame: Callable[[str], Response]) -> Any:

@@ -69,6 +69,22 @@ def answers_after_a_banner() -> None:
     _by_hand(lambda _: {"tools": [WRITE]})
 
 
+def declares_what_it_does_not_list() -> None:
+    """Of the three kinds, the one that the second argument names; of templates, which need not be there, nothing."""
+    hidden, declared = sys.argv[2], {"tools": {}, "prompts": {}, "resources": {}}
+    for line in sys.stdin:
+        request = json.loads(line)
+        kind = str(request.get("method")).partition("/")[0]
+        of = {"id": request.get("id")}
+        if kind == "initialize":
+            info = {"name": "hides", "version": "1"}
+            say(of | {"result": {"protocolVersion": "2025-06-18", "capabilities": declared, "serverInfo": info}})
+        elif "id" in request and (kind not in declared or kind == hidden or "templates" in request["method"]):
+            say(of | {"error": {"code": -32601, "message": "Method not found"}})
+        elif "id" in request:
+            say(of | {"result": {kind: []}})
+
+
 def _floods(message: dict[str, Any]) -> None:
     os.set_blocking(0, False)
     for n in range(10**9):
