@@ -74,7 +74,7 @@ MORE: Final[dict[str, list[str]]] = {
     f"{_POLICY}/audit/frames.py": ["tests/policy/test_audit_frames.py"],
     f"{_POLICY}/audit/hostfiles.py": ["tests/policy/test_host_files.py", "tests/policy/test_audit_hosts.py"],
     f"{_POLICY}/audit/hosts.py": ["tests/policy/test_audit_hosts.py"],
-    f"{_POLICY}/audit/near_names.py": ["tests/policy/test_likeness.py", "tests/policy/test_names.py"],
+    f"{_POLICY}/audit/near_names.py": ["tests/policy/test_near_names.py", "tests/policy/test_likeness.py"],
     f"{_SIDECAR}/store/front_matter.py": ["tests/store/test_document.py", *_fuzz("documents")],
     f"{_SIDECAR}/store/authority.py": ["tests/contract/test_memory_store.py", "tests/backend/test_file.py"],
     f"{_SIDECAR}/store/scope.py": ["tests/store/test_scope.py", "tests/run/test_replay.py", "tests/run/test_kinds.py"],

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from exposure_policy import TOOLS
 from exposure_policy.audit.likeness import Offer, judge
-from exposure_policy.guards.names import memory_name
+from exposure_policy.guards.names import MAX_NAME, memory_name
 
 SAME = [
     "memory_read",
@@ -85,3 +85,9 @@ def test_prefix_separator_and_case_hide_nothing(tool, prefix, before, between, c
 def test_any_text_is_judged(text: str) -> None:
     memory_name(text)
     judge(Offer("tool", text, text, {"description": text}))
+
+
+def test_a_name_is_judged_by_its_beginning() -> None:
+    assert memory_name("x_" * (MAX_NAME // 2) + "memory_read") is None
+    assert memory_name("x" * (MAX_NAME - len("_memory_read")) + "_memory_read") == "memory_read"
+    assert memory_name("x" * (MAX_NAME - len("_memory_rea")) + "_memory_read") is None
