@@ -117,7 +117,7 @@ MORE: Final[dict[str, list[str]]] = {
     f"{_SIDECAR}/config.py": ["tests/test_config.py", *_fuzz("configurations")],
     f"{_SIDECAR}/options.py": ["tests/test_options.py", "tests/test_config.py"],
     f"{_SIDECAR}/launched_by.py": ["tests/test_launched_by.py"],
-    f"{_SIDECAR}/places.py": ["tests/cli/test_wrong_starts.py", "tests/cli/test_read_only_places.py"],
+    f"{_SIDECAR}/places.py": ["tests/test_places.py"],
 }
 """Others in which something is decided. A sample of their faults is tried, and what survives becomes a test; not all of
 them are explained yet."""
