@@ -16,7 +16,7 @@ from tests.support.tally import Tally
 from exposure_policy import TOOLS, ExposureRefused, Surface
 from exposure_policy.audit.likeness import judge, offer_of
 from exposure_policy.guards import guard_mcp
-from exposure_policy.guards.own_answers import answer_signs
+from exposure_policy.guards.own_answers import answer_signs, hinted, text_signs
 from exposure_policy.guards.own_signs import offer_signs
 from exposure_policy.guards.wrap import Guard
 from memory_sidecar.tools.catalog import Catalog
@@ -175,6 +175,34 @@ def test_an_answer_is_found_behind_any_amount_of_others() -> None:
     assert list(answer_signs({"content": [*many, ANSWERS["read"]]}))
     assert list(answer_signs({"content": [ANSWERS["read"], *many]}))
     assert list(answer_signs(FILLER * 20_000 + "<memory-index>" + FILLER * 20_000))
+
+
+@pytest.mark.parametrize(
+    ("text", "rule", "tool"),
+    [
+        ("Refused: memory is private to its harness and x", "answer", "memory_list"),
+        ("<memory-index>", "answer", "memory_list"),
+        ('x {"memory-sidecar/run": 1', "marker", "memory_read"),
+        ('x "found": 1, "key": 2, "description": 3', "answer", "memory_read"),
+        ("x 'written': 1, 'key': 2, 'code': 3", "answer", "memory_write"),
+        ('{"content": 1, "description": 1, "key": 1, "found": 1}', "answer", "memory_read"),
+        ('{"description": 1, "key": 1, "found": 1}' + " " * (1 << 20), "answer", "memory_read"),
+    ],
+)
+def test_a_sign_in_a_text_tells_the_rule_and_the_tool(text: str, rule: str, tool: str) -> None:
+    assert {(sign.rule, sign.tool) for sign in text_signs(text)} == {(rule, tool)}
+
+
+@pytest.mark.parametrize(("between", "found"), [(300, True), (301, False)])
+def test_names_that_stand_far_apart_are_not_those_of_one_answer(between: int, *, found: bool) -> None:
+    """However far into the text they begin."""
+    for before in (0, 5000):
+        text = "-" * before + '"found":' + "." * between + '"key":' + "." * between + '"description":'
+        assert bool(list(text_signs(text))) is found
+
+
+def test_words_that_many_objects_have_are_no_hint() -> None:
+    assert not hinted('{"key": 1, "description": 1, "content": 1, "reason": 1, "code": 1, "header": 1}')
 
 
 def test_the_refusal_names_offer_surface_and_rule() -> None:
