@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from tests.support.processes import python, run_python
 
-from memory_sidecar.backend.file import FileOptions, listing, open_file, resolve_directory
+from memory_sidecar.backend.file import FileOptions, entry, listing, open_file, resolve_directory
 from memory_sidecar.backend.file import notes as backend_notes
 from memory_sidecar.backend.file.store_id import FILE_NAME
 from memory_sidecar.backend.opened import BackendError
@@ -478,6 +478,12 @@ def test_a_caller_may_change_the_list_that_it_got(notes: Path, store: Store, mon
         found = store.list()
         assert found == [Item("key", "words")]
         found.clear()
+
+
+def test_a_revision_is_the_digest_of_the_bytes_whatever_was_asked_before() -> None:
+    documents = [b"", b"one", b"two", b"three", b"one more"]
+    for document in itertools.chain(*itertools.permutations(documents)):
+        assert entry.revision_of(document) == digest(document)
 
 
 # Other processes

@@ -20,7 +20,7 @@ import re
 from ..hints import TYPE_CHECKING, Final
 from .contract import Entry
 from .errors import InvalidError, UnreadableError
-from .rules import MAX_DESCRIPTION, MAX_ENTRY_BYTES, MAX_READ_BYTES, one_line
+from .rules import MAX_DESCRIPTION, MAX_ENTRY_BYTES, MAX_READ_BYTES, is_text, one_line
 
 if TYPE_CHECKING:
     from .front_matter import Fields
@@ -62,7 +62,7 @@ def serialize(description: str, content: str, header: str = "") -> bytes:
     Raises:
         InvalidError: `header` cannot be kept: it is no header, takes no description, or is too long for this content.
     """
-    if not _is_text(header):
+    if not is_text(header):
         raise _not_kept()
     if header in ("", _BOM.decode()):
         # With a byte order mark before it, the implementation in Go would take the header for a part of the text.
@@ -98,7 +98,7 @@ def restored(entry: Entry) -> bytes:
     Raises:
         InvalidError: there is none: the header is none, or takes no description, or all of it is too long.
     """
-    if not _is_text("".join(entry)):
+    if not is_text("".join(entry)):
         raise _not_kept()
     if entry.header or not entry.description:
         document = f"{entry.header}{entry.content}".encode()
@@ -183,14 +183,6 @@ def check_text(document: bytes) -> None:
         document.decode()
     except UnicodeDecodeError as error:
         raise _not_text() from error
-
-
-def _is_text(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _too_large() -> UnreadableError:

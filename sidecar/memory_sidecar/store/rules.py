@@ -21,6 +21,7 @@ __all__ = [
     "are_keys",
     "check_capacity",
     "is_key",
+    "is_text",
     "normalize_description",
     "one_line",
     "validate_key",
@@ -66,7 +67,6 @@ _NOT_TEXT: Final = (
     + "".join(chr(plane * 0x10000 + 0xFFFE) + chr(plane * 0x10000 + 0xFFFF) for plane in range(17))
     + "]"
 )
-_SURROGATE: Final = "[\ud800-\udfff]"
 
 
 def is_key(text: str) -> bool:
@@ -93,6 +93,15 @@ def are_keys(texts: Collection[str]) -> bool:
     )
 
 
+def is_text(text: str) -> bool:
+    """Whether UTF-8 can say it: there is no half of a surrogate pair in it."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def validate_key(key: str) -> None:
     """Raise `InvalidError` unless `key` is legal. The message does not repeat the key: it may be hostile."""
     if not is_key(key):
@@ -109,7 +118,7 @@ def normalize_description(description: str) -> str:
         InvalidError: it is empty or shows nothing, is longer than `MAX_DESCRIPTION` code points once
             normalised, or holds half of a surrogate pair.
     """
-    if re.search(_SURROGATE, description):
+    if not is_text(description):
         raise InvalidError("The description holds a broken character. Send it as valid Unicode text.")
     line = one_line(description)
     if not shows(line):
@@ -136,7 +145,7 @@ def validate_write(key: str, description: str, content: str) -> str:
     """
     validate_key(key)
     line = normalize_description(description)
-    if re.search(_SURROGATE, content):
+    if not is_text(content):
         raise InvalidError("The content holds a broken character. Send it as valid Unicode text.")
     size = len(content.encode())
     if size > MAX_CONTENT_BYTES:

@@ -207,12 +207,19 @@ def create_or_take_empty(path: str) -> int:
         return found[0]
 
 
-def read_up_to(descriptor: int, limit: int) -> bytes:
-    """The bytes from the descriptor's position to the end, or the first `limit` of them."""
+def read_up_to(descriptor: int, limit: int, size: int | None = None) -> bytes:
+    """The bytes from the descriptor's position to the end, or the first `limit` of them.
+
+    `size` is how many its status says there are. Where that is so, they come with one call and no room to spare.
+    """
     parts = []
-    while limit > 0 and (part := os.read(descriptor, min(limit, 1 << 20))):
+    step = 1 << 20 if size is None else size + 1
+    while limit > 0 and (part := os.read(descriptor, min(limit, step))):
         parts.append(part)
         limit -= len(part)
+        if len(part) == size:
+            break
+        size, step = None, 1 << 20  # it was changed just now, or its file system does not tell
     return b"".join(parts)
 
 

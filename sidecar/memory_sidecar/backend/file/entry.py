@@ -19,13 +19,14 @@ SUFFIX: Final = ".md"
 def stored(directory: int, name: str) -> bytes | None:
     """The document under `name`, or None if nothing of that name is a regular file."""
     try:
-        descriptor = files.open_regular(name, directory)
+        opened = files.open_with_status(name, directory)
     except PermissionError as error:
         raise closed() from error
-    if descriptor is None:
+    if opened is None:
         return None
+    descriptor, status = opened
     try:
-        return files.read_up_to(descriptor, MAX_READ_BYTES + 1)
+        return files.read_up_to(descriptor, MAX_READ_BYTES + 1, status.st_size)
     finally:
         files.close(descriptor)
 
@@ -72,6 +73,15 @@ def taken(directory: int, name: str) -> StoreError:
     return ConflictError(absent=False) if stat.S_ISREG(status.st_mode) else occupied()
 
 
+_digested: Final[list[tuple[bytes, str]]] = []
+"""The newest two: an overwrite looks several times at the old document, and once at the new one."""
+
+
 def revision_of(document: bytes) -> str:
     """The revision that names a state of a key: a digest of the stored bytes."""
-    return digest(document)
+    for known, revision in _digested:
+        if known == document:
+            return revision
+    revision = digest(document)
+    _digested[:] = [(document, revision), *_digested[:1]]  # in one step, for threads
+    return revision
