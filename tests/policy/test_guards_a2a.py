@@ -3,8 +3,10 @@
 import base64
 import json
 from collections.abc import Awaitable, Callable
-from typing import Any
+from contextlib import suppress
+from typing import Any, Final
 
+import httpx
 import pytest
 from a2a.client.card_resolver import parse_agent_card
 from a2a.compat.v0_3 import types as v03
@@ -12,7 +14,7 @@ from a2a.server.agent_execution import AgentExecutor
 from a2a.server.context import ServerCallContext
 from a2a.server.request_handlers import DefaultRequestHandler
 from a2a.server.routes import create_agent_card_routes, create_jsonrpc_routes
-from a2a.server.tasks import InMemoryTaskStore
+from a2a.server.tasks import BasePushNotificationSender, InMemoryPushNotificationConfigStore, InMemoryTaskStore
 from a2a.types import (
     AgentCapabilities,
     AgentCard,
@@ -20,11 +22,17 @@ from a2a.types import (
     AgentExtension,
     AgentInterface,
     AgentSkill,
+    Artifact,
     GetExtendedAgentCardRequest,
     Message,
     Part,
     Role,
     SendMessageRequest,
+    Task,
+    TaskArtifactUpdateEvent,
+    TaskState,
+    TaskStatus,
+    TaskStatusUpdateEvent,
 )
 from a2a.utils.errors import InternalError
 from starlette.applications import Starlette
@@ -307,6 +315,51 @@ def test_a_peer_that_comes_in_over_http() -> None:
     assert SECRET in TestClient(application(card())).post("/rpc", json=request, headers=headers).text
     told = TestClient(guard_a2a(application(card()))).post("/rpc", json=request, headers=headers).text
     assert SECRET not in told
+
+
+_DONE: Final = TaskState.TASK_STATE_COMPLETED
+
+
+class Publishes(Recalls):
+    """An agent whose task's artifact is what memory held."""
+
+    async def execute(self, context: Any, event_queue: Any) -> None:
+        of = {"task_id": context.task_id, "context_id": context.context_id}
+        working, done = (TaskStatus(state=state) for state in (TaskState.TASK_STATE_WORKING, _DONE))
+        artifact = Artifact(artifact_id="a", parts=[Part(text=str(self.recall()))])
+        await event_queue.enqueue_event(Task(id=context.task_id, context_id=context.context_id, status=working))
+        await event_queue.enqueue_event(TaskArtifactUpdateEvent(**of, artifact=artifact))
+        await event_queue.enqueue_event(TaskStatusUpdateEvent(**of, status=done))
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("what", ["nothing", "handler", "executor"])
+async def test_what_was_kept_is_pushed_to_no_address(what: str) -> None:
+    """The SDK posts to the address that the peer names, and past the agent's ASGI application."""
+    posted: list[str] = []
+
+    async def hook(request: httpx.Request) -> httpx.Response:
+        posted.append(request.content.decode())
+        return httpx.Response(200)
+
+    kept = json.dumps({"found": True, "key": "a", "description": "b", "content": SECRET})
+    configured = InMemoryPushNotificationConfigStore()
+    async with httpx.AsyncClient(transport=httpx.MockTransport(hook)) as client:
+        handler = DefaultRequestHandler(
+            agent_executor=Publishes(lambda: kept),
+            task_store=InMemoryTaskStore(),
+            agent_card=card(capabilities=AgentCapabilities(push_notifications=True, streaming=True)),
+            push_config_store=configured,
+            push_sender=BasePushNotificationSender(client, configured),
+        )
+        if what != "nothing":
+            guard_a2a(handler if what == "handler" else handler.agent_executor)
+        asked = message()
+        asked.configuration.task_push_notification_config.url = "http://peer.example/hook"
+        with suppress(InternalError):
+            async for _ in handler.on_message_send_stream(asked, ServerCallContext()):
+                pass
+    assert (SECRET in "".join(posted)) is (what == "nothing")
 
 
 @pytest.mark.parametrize("junk", [None, 3, object()], ids=["none", "number", "object"])

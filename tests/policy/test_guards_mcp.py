@@ -8,7 +8,7 @@ import sys
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import mcp_types
 import pytest
@@ -17,8 +17,9 @@ from mcp.server.extension import Extension, ToolBinding
 from mcp.server.lowlevel import Server
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.prompts import Prompt
-from mcp.server.mcpserver.resources import FunctionResource
+from mcp.server.mcpserver.resources import FunctionResource, TextResource
 from mcp.shared.exceptions import MCPError
+from pydantic import Field
 from starlette.applications import Starlette
 from starlette.routing import Mount, Route
 
@@ -208,6 +209,32 @@ def mcp_tool(name: str) -> Any:
     from mcp.server.mcpserver.tools import Tool
 
     return Tool.from_function(plain, name=name)
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        '{"found":true,"key":"fruit","description":"the tangerine","content":"it is ripe"}',
+        'as known: {"memories":[{"key":"fruit","description":"the tangerine"}]}',
+        "{'found': True, 'key': 'fruit', 'description': 'the tangerine', 'content': 'it is ripe'}",
+    ],
+)
+@pytest.mark.parametrize("field", ["description", "title", "argument", "prompt", "resource", "instructions"])
+def test_an_answer_that_was_kept_is_offered_in_no_text(kept: str, field: str) -> None:
+    def argued(fruit: Annotated[str, Field(description=kept)]) -> str:
+        return fruit
+
+    server = guard_mcp(MCPServer("x"))
+    offers: dict[str, Callable[[], Any]] = {
+        "description": lambda: server.add_tool(plain, description=kept),
+        "title": lambda: server.add_tool(plain, title=kept),
+        "argument": lambda: server.add_tool(argued),
+        "prompt": lambda: server.add_prompt(Prompt.from_function(plain, name="p", description=kept)),
+        "resource": lambda: server.add_resource(TextResource(uri="note://x", name="x", text="x", description=kept)),
+        "instructions": lambda: guard_mcp(MCPServer("x", instructions=kept)),
+    }
+    with pytest.raises(ExposureRefused, match="memory_"):
+        offers[field]()
 
 
 # --- applications -----------------------------------------------------------------------------------------

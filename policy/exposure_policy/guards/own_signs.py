@@ -8,7 +8,8 @@ memories call themselves, and in which words, is the audit's business. So ordina
   text, as one token; and the sidecar's own name.
 - **schema**: a key with memory's own rule; all the arguments of a tool, if it has at least four; the names in one form
   of a tool's answer. The policy's table holds these names.
-- **answer**: the index block. The other answers are for `own_answers`, which looks at what is sent.
+- **answer**: the index block, and an answer that was kept and stands in a text: see `own_answers`, which also looks at
+  what is sent.
 """
 
 import re
@@ -18,7 +19,7 @@ from typing import Any, Final
 
 from ..decide import TOOLS
 from .names import MAX_NAME, memory_name
-from .own_answers import EXCERPT, MARK, SHAPES, SHORTEST, Sign
+from .own_answers import EXCERPT, MARK, SHAPES, SHORTEST, Sign, hinted, text_signs
 
 __all__ = ["name_signs", "offer_signs", "overlong"]
 
@@ -51,6 +52,8 @@ def _offer_signs(data: Mapping[str, Any]) -> Iterator[Sign]:
             yield Sign("name", tool, where, text[:EXCERPT])
         elif len(text) > EXCERPT and _INDEX.search(text):
             yield Sign("answer", "memory_list", where, text[:EXCERPT])
+        elif hinted(text):
+            yield from text_signs(text)
 
 
 def overlong(data: Mapping[str, Any]) -> str | None:
