@@ -4,8 +4,6 @@ The standard one writes a function as text and compiles it for each class. A lau
 took a twelfth of it. Type checkers see the standard one. Nothing but the words of hints is imported here.
 """
 
-from operator import itemgetter
-
 from .hints import TYPE_CHECKING, Any
 
 __all__ = ["NamedTuple"]
@@ -13,6 +11,7 @@ __all__ = ["NamedTuple"]
 if TYPE_CHECKING:
     from typing import NamedTuple
 else:
+    from _collections import _tuplegetter  # reads a field in a third of a property's time, as in the standard one
 
     class _Fields(type):
         """Makes the annotated names of a class its fields, in their order."""
@@ -23,7 +22,7 @@ else:
             namespace["_field_defaults"] = {field: namespace[field] for field in fields if field in namespace}
             namespace["__slots__"] = ()
             for place, field in enumerate(fields):
-                namespace[field] = property(itemgetter(place))
+                namespace[field] = _tuplegetter(place, None)
             return type.__new__(cls, name, bases, namespace)
 
     class NamedTuple(tuple, metaclass=_Fields):

@@ -49,10 +49,7 @@ class Catalog:
         self.read_only = read_only
         self.guarded = guarded
         self._tools = {name: _IMPLEMENTED[name] for name in tool_set(enabled=enabled, read_only=read_only)}
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(self._tools)
+        self.names = tuple(self._tools)
 
     def definitions(self) -> list[dict[str, Any]]:
         """What `tools/list` answers."""
@@ -86,18 +83,21 @@ def _problem(schema: dict[str, Any], arguments: dict[str, Any]) -> str | None:
     Only names and types: what makes a key or a description legal is the store's to say, with a better text.
     """
     properties = schema["properties"]
-    takes = f"This tool takes: {', '.join(properties) or 'no arguments'}."
     for name in schema.get("required", ()):
         if name not in arguments:
-            return f"The argument {name} is missing. {takes}"
+            return f"The argument {name} is missing. {_takes(properties)}"
     for name, value in arguments.items():
         if name not in properties:
-            return f"There is an argument that this tool does not know. {takes}"
+            return f"There is an argument that this tool does not know. {_takes(properties)}"
         kind, shown = _TYPES[properties[name]["type"]]
         # In Python true and false are numbers; in JSON they are not.
         if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
             return f"The argument {name} must be {shown}."
     return None
+
+
+def _takes(properties: Mapping[str, Any]) -> str:
+    return f"This tool takes: {', '.join(properties) or 'no arguments'}."
 
 
 # --- table and files, held to each other -----------------------------------------------------------------

@@ -48,7 +48,8 @@ class Splitter:
             start = end + 1
             yield self._kept() if self._outline is None else self._outline
             self._parts, self._size, self._outline, self._is_first = [], 0, None, False
-        self._add(data[start:])
+        if start < len(data):
+            self._add(data[start:])
 
     def _add(self, part: bytes) -> None:
         self._size += len(part)

@@ -113,10 +113,11 @@ def _route(session: Session, call: Call) -> tuple[Lane, Handler]:
     if METHODS[request.method].run is None:
         return session.lanes.control, handler
     service = session.service
-    run = named_run(service, request) or service.own
+    own = service.own
+    run = named_run(service, request) or own
     if request.method == m.RUN_OPEN and run is not None:
         return session.lanes.to_open(run), handler
-    lane = session.lanes.own() if wants_own and run == service.own else None
+    lane = session.lanes.own() if wants_own and run == own else None
     lane = lane or (session.lanes.find(run) if run is not None else None)
     if lane is None:
         next_state(request.method, RunState.CLOSED)  # raises, in the words that the run's lane would use

@@ -184,6 +184,8 @@ def run_meta(lane: Lane, run: Run) -> dict[str, Any]:
 def watch_saving(lane: Lane, run: Run) -> None:
     """Say when a run's authority stops being saved, why, and when that is over; not at every call between."""
     before, lane.unsaved = lane.unsaved, run.unsaved
+    if lane.unsaved is before is None:
+        return
     gauges.add("runs.unsaved", (lane.unsaved is not None) - (before is not None))
     if lane.unsaved is not None and lane.unsaved != before:
         log.warning("authority is not saved", **lane.told(), reason=lane.unsaved)

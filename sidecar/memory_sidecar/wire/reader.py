@@ -172,9 +172,9 @@ class Reader:
     def _go_on(self) -> None:
         """Hand out what has been read, and settle who reads next. Under the lock, for who reads now."""
         last = None
-        while self._frames and self._may_hand_out():
+        while (may_go_on := not self._held and self._loop.exit_status is None) and self._frames:
             last = self._hand_out(self._frames.popleft()) or last
-        if self._frames or not self._may_hand_out() or self._is_full():
+        if not may_go_on or self._is_full():
             self._arm(False)
             if self._heir is not None:
                 self._heir = None
@@ -182,9 +182,6 @@ class Reader:
         elif last is not None or self._heir is None:
             self._heir = last if self._kick is not None else None
             self._arm(True)
-
-    def _may_hand_out(self) -> bool:
-        return not self._held and self._loop.exit_status is None
 
     def _arm(self, wanted: bool) -> None:
         if wanted is not self._armed:

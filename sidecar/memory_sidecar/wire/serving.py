@@ -39,15 +39,18 @@ def serve_call(session: Session, call: Call, lane: Lane, handler: Handler) -> No
             call.code, call.error = CODES[error.code], error.code
             answer = m.failure(request.id, error.code, str(error), error.data)
 
+    # What is told has to wait for whoever reads the log.
+    is_told = call.served is not None or log.enabled("debug")
     session.lanes.settle(lane)
     was_full = session.calls.is_full
     was_cancelled = session.calls.remove(call)  # from here on a cancellation finds nothing
     if not was_cancelled and answer is not None:
-        session.output.send(answer, None if _is_told(call) else lane)
+        session.output.send(answer, None if is_told else lane)
     elif request.method == m.RUN_OPEN and call.error is None and answer is not None:
         take_back(lane)  # nobody was told that the run is open, so nobody would end it
 
-    _report(session, call, lane, answer)
+    if is_told:
+        _report(session, call, lane, answer)
     if exit_status is not None:
         session.loop.end(exit_status)
     elif request.method == m.INITIALIZE:
@@ -93,11 +96,6 @@ def _begin(session: Session, call: Call) -> None:
             tool=call.tool,
             waited=time.perf_counter() - call.received,
         )
-
-
-def _is_told(call: Call) -> bool:
-    """Whether `_report` has something to tell: that may have to wait for whoever reads the log."""
-    return call.served is not None or log.enabled("debug")
 
 
 def _report(session: Session, call: Call, lane: Lane, answer: dict[str, Any] | None) -> None:

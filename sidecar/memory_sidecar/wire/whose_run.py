@@ -25,10 +25,10 @@ def named_identity(service: "Service", request: m.Request) -> str | None:
     """
     in_call = request.method == m.TOOLS_CALL
     value = _meta(request).get(m.IDENTITY) if in_call else request.params.get("identity")
+    if value is None and not service.many:
+        return None
     where = f'_meta["{m.IDENTITY}"]' if in_call else "identity"
     if not service.many:
-        if value is None:
-            return None
         raise Error(
             REFUSED,
             f"this sidecar serves one identity, and the request names one in {where}; leave it out, or launch the "
