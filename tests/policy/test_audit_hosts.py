@@ -125,6 +125,29 @@ def test_a_file_without_it_is_clean(tmp_path: Path, shape: str) -> None:
     assert shape == "by-project" or (report.status, report.unaudited) == ("clean", ())
 
 
+RUN_OTHERWISE = [
+    *("hook", "hooks", "tasks", "slash_commands", "fileSuggestion", "statusLine", "subagentStatusLine", "formatter"),
+    *("formatters", "lsp", "language_servers", "languages", "terminal", "build"),
+]
+
+
+@pytest.mark.parametrize("what", RUN_OTHERWISE)
+def test_what_a_host_runs_that_is_no_server_is_none(tmp_path: Path, what: str) -> None:
+    servers = {"files": OTHER}
+    report = look(tmp_path, json.dumps({"mcpServers": servers, what: {"x": SIDECAR}, "in": {what: [SIDECAR]}}))
+    assert (report.status, report.findings, report.unaudited) == ("clean", (), ())
+    assert look(tmp_path, json.dumps({"mcpServers": servers, f"{what}X": {"x": SIDECAR}})).findings
+
+
+@pytest.mark.parametrize(("depth", "taken"), [(37, True), (38, False)])
+def test_a_file_is_looked_through_forty_deep(tmp_path: Path, depth: int, *, taken: bool) -> None:
+    """The list, the server in it and what that has are three of them."""
+    text = json.dumps({"mcpServers": {"notes": SIDECAR}})
+    report = look(tmp_path, '{"a": ' * depth + text + "}" * depth)
+    assert bool(report.findings) is taken
+    assert any("nested more than 40 deep" in reason for reason in report.unaudited) is not taken
+
+
 @pytest.mark.parametrize("shape", sorted(shapes(SIDECAR)))
 def test_the_same_in_yaml(tmp_path: Path, shape: str) -> None:
     text = yaml.safe_dump(shapes(SIDECAR)[shape], sort_keys=False)

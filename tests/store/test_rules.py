@@ -14,6 +14,7 @@ from memory_sidecar.store.rules import (
     MAX_DESCRIPTION,
     MAX_ENTRIES,
     MAX_ENTRY_BYTES,
+    MAX_KEY,
     MAX_READ_BYTES,
     are_keys,
     check_capacity,
@@ -66,6 +67,18 @@ def test_a_key_is_legal_when_the_rule_says_so(key: str) -> None:
 @example([])
 def test_one_look_at_many_keys_says_whether_each_is_legal(keys: list[str]) -> None:
     assert are_keys(keys) is all(map(is_key, keys))
+
+
+@pytest.mark.parametrize("key", [*ILLEGAL_KEYS, "a..b", "a\n", "\na", "a\nb", "k" * 201], ids=repr)
+def test_one_illegal_key_among_many_is_noticed(key: str) -> None:
+    assert not are_keys(["plan", key, "a.b"])
+    assert not are_keys([key])
+    assert not is_key(key)
+
+
+def test_the_longest_key_is_one_of_many() -> None:
+    assert are_keys(["plan", "k" * 200, "a.b"])
+    assert MAX_KEY == 200  # as the key rule says it, and every release
 
 
 @given(st.from_regex(r"[A-Za-z0-9_=-]{1,200}", fullmatch=True))
@@ -124,8 +137,8 @@ def test_what_a_person_can_see_is_not_empty(description: str) -> None:
 def test_capacity() -> None:
     check_capacity(0)
     check_capacity(MAX_ENTRIES - 1)
-    for entries in (MAX_ENTRIES, MAX_ENTRIES + 1):
-        with pytest.raises(StoreFullError, match="Overwrite an entry"):
+    for entries, delete in ((1024, "delete one that is"), (1025, "delete 2 that are"), (2024, "delete 1001 that are")):
+        with pytest.raises(StoreFullError, match=f"Overwrite an entry that is no longer needed, or {delete}, then"):
             check_capacity(entries)
 
 
