@@ -18,6 +18,7 @@ from memory_sidecar.backend.file import FileOptions, swap
 from memory_sidecar.backend.file.row import ROW
 from memory_sidecar.backend.row import Place
 from memory_sidecar.store.authority import Store
+from memory_sidecar.store.contract import ANYTHING
 from memory_sidecar.store.errors import KeyNotFoundError, OutcomeUnknownError, StaleError, StoreError
 from memory_sidecar.store.scope import Scope
 from memory_sidecar.system import exchange
@@ -172,6 +173,13 @@ def test_a_save_between_look_and_removal_stays(
     assert not store.delete("key", expected=digest((notes / "key.md").read_bytes()))
     assert store.read("key").content == "newer"
     assert names(notes) == ["key.md"]
+
+
+def test_whatever_is_there_is_removed_if_that_is_what_was_asked(notes: Path, store: Store) -> None:
+    store.create("key", "words", "old")
+    revision = digest((notes / "key.md").read_bytes())
+    assert store.backend.remove("key", ANYTHING) == revision
+    assert store.backend.remove("key", ANYTHING) is None
 
 
 def test_without_an_exchange_an_overwrite_is_a_rename(
