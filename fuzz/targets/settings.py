@@ -16,7 +16,7 @@ from memory_sidecar.backend.jetstream.options import JetStreamOptions, resolve_p
 from memory_sidecar.backend.opened import BackendError
 from memory_sidecar.launched_by import application
 from memory_sidecar.run import directory as journals
-from memory_sidecar.run.columns import is_run_id
+from memory_sidecar.run.terms import is_run_id
 from memory_sidecar.store.rules import is_key
 from memory_sidecar.wire import messages
 from memory_sidecar.wire.codes import CODES, Error

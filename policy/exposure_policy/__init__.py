@@ -5,9 +5,10 @@ and A2A cards; they import those SDKs only when used.
 """
 
 from .decide import TOOLS, ExposureRefused, check, load, tool_set
-from .table import TABLE, ExposeSpec, Surface, ToolPolicy
+from .table import SURFACES, TABLE, ExposeSpec, Surface, ToolPolicy
 
 __all__ = [
+    "SURFACES",
     "TABLE",
     "TOOLS",
     "ExposeSpec",

@@ -7,25 +7,37 @@ To see what the rows mean, read `decide.py` next; together they are meant to be 
 from __future__ import annotations
 
 from collections import namedtuple
-from enum import Enum
 
 # Every launch of the sidecar reads this file, and loading `typing` would be a tenth of it.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Final
+    from typing import ClassVar, Final
 
-__all__ = ["TABLE", "ExposeSpec", "Surface", "ToolPolicy"]
+__all__ = ["SURFACES", "TABLE", "ExposeSpec", "Surface", "ToolPolicy"]
 
 
-class Surface(Enum):
-    """A place where a tool could be registered."""
+class Surface:
+    """A place where a tool could be registered: one of `SURFACES`. Whatever else is made of this class is unknown.
 
-    HARNESS = "harness"
+    An `Enum` would be loaded by every launch, which takes a fifteenth of it.
+    """
+
+    HARNESS: ClassVar[Surface]
     """The one trusted program that launched the sidecar. It runs the model; the model sees the tools."""
-    MCP = "mcp"
+    MCP: ClassVar[Surface]
     """A Model Context Protocol server that other programs connect to."""
-    A2A = "a2a"
+    A2A: ClassVar[Surface]
     """An agent-to-agent card, whose skills other agents call."""
+
+    def __init__(self, value: str) -> None:
+        self.value = value
+
+    def __repr__(self) -> str:
+        return f"Surface({self.value!r})"
+
+
+SURFACES: Final[tuple[Surface, ...]] = (Surface("harness"), Surface("mcp"), Surface("a2a"))
+Surface.HARNESS, Surface.MCP, Surface.A2A = SURFACES
 
 
 class ExposeSpec(namedtuple("ExposeSpec", ("mcp", "a2a"), defaults=(False, False))):

@@ -15,10 +15,14 @@ def main() -> int:
             "install with a newer one: python3.11 -m pip install memory-sidecar\n"
         )
         return 78
-    import signal
+    if sys.argv[1:2] == ["serve"]:  # a harness waits for this one
+        from .loading import install
+
+        install()
+    from .system.signals import signal
 
     # Until there is somebody to say it in words, Ctrl-C just ends the process; where it was ignored it stays so.
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    if signal.getsignal(signal.SIGINT) == signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     from .cli import main as run
 

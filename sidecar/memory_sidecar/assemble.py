@@ -18,8 +18,8 @@ from .observe import gauges, log
 from .options import OptionsError, age
 from .places import default_journal_dir, keep_apart, make_journal_dir, neighbours
 from .remedy import RemedyError
-from .run.columns import is_run_id
 from .run.session import Setting
+from .run.terms import is_run_id
 from .store.authority import Store
 from .store.rules import MAX_ENTRIES, is_key
 from .system import allocator, files

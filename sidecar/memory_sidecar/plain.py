@@ -6,9 +6,10 @@ they give description and body as they are stored, inside JSON and as data. What
 (`visible`).
 """
 
-import re
+from .hints import TYPE_CHECKING, Final
 
-from .hints import Final
+if TYPE_CHECKING:
+    import re
 
 __all__ = ["neutralise", "shows", "visible"]
 
@@ -70,6 +71,8 @@ def _is_touched(text: str) -> bool:
     """Whether `_unusual` changes something in a text of printable characters."""
     if text.isascii():
         return "<" in text or ">" in text or "|" in text or "[" in text
+    import re
+
     return re.search(_TOUCHED, text) is not None
 
 
@@ -120,6 +123,7 @@ def visible(text: str, *, lines: bool = True) -> str:
 
 
 def _hides(char: str) -> bool:
+    import re
     from unicodedata import category
 
     if not char:
@@ -133,6 +137,7 @@ def _hides(char: str) -> bool:
 
 
 def _unusual(text: str) -> str:
+    import re
     from unicodedata import category
 
     kept = []
@@ -147,7 +152,8 @@ def _unusual(text: str) -> str:
     return re.sub(_BRACKETED, _opening, "".join(kept).translate(_LOOKALIKE))
 
 
-def _opening(bracketed: re.Match[str]) -> str:
+def _opening(bracketed: "re.Match[str]") -> str:
+    import re
     from unicodedata import normalize
 
     return "\u2045" if re.fullmatch(_TEMPLATE_WORD, normalize("NFKC", bracketed[1])) else "["

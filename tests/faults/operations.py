@@ -9,10 +9,9 @@ from typing import NamedTuple
 from memory_sidecar.backend.file import FileOptions, open_file
 from memory_sidecar.backend.file.store_id import FILE_NAME
 from memory_sidecar.run import journal as journaling
-from memory_sidecar.run.directory import stage_name
-from memory_sidecar.run.journal import JournalError
 from memory_sidecar.run.read import read_journal
 from memory_sidecar.run.session import Run, Setting
+from memory_sidecar.run.terms import JournalError, stage_name
 from memory_sidecar.tools.catalog import Catalog
 
 __all__ = ["OPERATIONS", "Operation", "prepare", "verify"]

@@ -133,7 +133,12 @@ _CAN = "io.modelcontextprotocol/clientCapabilities"
 
 CONTROLS = {
     "a chunk is dropped": ("wire", codec, "Splitter", _Forgetful),
-    "a number becomes infinite": ("wire", codec, "_DECODER", json.JSONDecoder(parse_constant=codec._refuse_constant)),
+    "a number becomes infinite": (
+        "wire",
+        codec,
+        "_decode",
+        json.JSONDecoder(parse_constant=codec._refuse_constant).decode,
+    ),
     "a description is cut": ("documents", document, "one_line", lambda text: text[:5]),
     "a body is trimmed": ("documents", document, "_FENCED", re.compile(rb"---\n(?P<yaml>.*?)^---\s*", re.S | re.M)),
     "a loss is taken for a grant": ("journals", replaying, "_record", _grown),

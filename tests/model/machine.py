@@ -17,8 +17,8 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initial
 from tests.support import properties
 
 from memory_sidecar.run import journal
-from memory_sidecar.run.journal import RunBusyError
-from memory_sidecar.run.session import Run, RunRefusedError, Setting
+from memory_sidecar.run.session import Run, Setting
+from memory_sidecar.run.terms import RunBusyError, RunRefusedError
 from memory_sidecar.store.authority import Store
 from memory_sidecar.store.errors import KeyExistsError, KeyNotFoundError
 from memory_sidecar.tools.catalog import Catalog

@@ -20,8 +20,8 @@ from tests.support import properties
 
 from memory_sidecar.assemble import Arguments, prepare
 from memory_sidecar.run import journal
-from memory_sidecar.run.journal import JournalError, RunBusyError
 from memory_sidecar.run.session import Run
+from memory_sidecar.run.terms import JournalError, RunBusyError
 from memory_sidecar.system import files
 
 RUNS = st.sampled_from(["main", "other"])

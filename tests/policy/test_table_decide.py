@@ -11,7 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import exposure_policy
-from exposure_policy import TABLE, TOOLS, ExposeSpec, ExposureRefused, Surface, ToolPolicy, check, load, tool_set
+from exposure_policy import (
+    SURFACES,
+    TABLE,
+    TOOLS,
+    ExposeSpec,
+    ExposureRefused,
+    Surface,
+    ToolPolicy,
+    check,
+    load,
+    tool_set,
+)
 
 SOURCE = Path(exposure_policy.__file__).parent
 PURE = ("table.py", "decide.py")
@@ -114,7 +125,7 @@ def test_an_unknown_surface_is_refused(surface: Any) -> None:
     assert "unknown surface" in str(caught.value)
 
 
-@pytest.mark.parametrize("surface", list(Surface))
+@pytest.mark.parametrize("surface", SURFACES)
 @pytest.mark.parametrize("tool", ["memory_purge", "", "memory_read ", "Memory_Read"])
 def test_a_tool_the_table_does_not_know_is_refused_everywhere(tool: str, surface: Surface) -> None:
     with pytest.raises(ExposureRefused) as caught:
@@ -126,7 +137,7 @@ def test_a_tool_the_table_does_not_know_is_refused_everywhere(tool: str, surface
 @pytest.mark.parametrize("tool", list(TOOLS))
 def test_each_tool_is_for_the_harness_only(tool: str) -> None:
     check(tool, Surface.HARNESS)
-    for surface in set(Surface) - {Surface.HARNESS}:
+    for surface in set(SURFACES) - {Surface.HARNESS}:
         with pytest.raises(ExposureRefused) as caught:
             check(tool, surface)
         assert (caught.value.tool, caught.value.surface) == (tool, surface.value)
@@ -134,7 +145,7 @@ def test_each_tool_is_for_the_harness_only(tool: str) -> None:
 
 
 def test_every_surface_of_the_policy_has_a_column() -> None:
-    assert {s.value for s in Surface} - {"harness"} == set(ExposeSpec._fields)
+    assert {s.value for s in SURFACES} - {"harness"} == set(ExposeSpec._fields)
 
 
 def test_the_tool_set() -> None:

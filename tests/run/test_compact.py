@@ -13,12 +13,12 @@ from tests.run.test_replay import encoded, history, keys, revisions, steps
 from memory_sidecar.run import journal as journaling
 from memory_sidecar.run import records
 from memory_sidecar.run.compact import MAX_MEETINGS, Meeting, compacted, meetings
-from memory_sidecar.run.directory import stage_name
-from memory_sidecar.run.journal import Journal, RunBusyError
+from memory_sidecar.run.journal import Journal
 from memory_sidecar.run.read import read_journal
 from memory_sidecar.run.records import Record
 from memory_sidecar.run.replay import Replayed, replay
 from memory_sidecar.run.runs import list_runs, remove_run
+from memory_sidecar.run.terms import RunBusyError, stage_name
 from memory_sidecar.store.scope import Change
 
 handed = st.tuples(st.just("handed"), st.dictionaries(keys, revisions, max_size=2))

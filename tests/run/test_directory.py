@@ -8,9 +8,10 @@ import pytest
 
 from memory_sidecar.run import ledger, records, runs
 from memory_sidecar.run.directory import adopt, identities, names_aside, run_names
-from memory_sidecar.run.journal import Journal, JournalError
+from memory_sidecar.run.journal import Journal
 from memory_sidecar.run.records import Record
 from memory_sidecar.run.runs import list_runs
+from memory_sidecar.run.terms import JournalError
 from memory_sidecar.system import files
 
 

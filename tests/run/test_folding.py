@@ -10,8 +10,8 @@ from tests.support.sidecar import configured
 from memory_sidecar.assemble import Arguments, prepare
 from memory_sidecar.backend.opened import BackendError
 from memory_sidecar.exits import StartError
-from memory_sidecar.run.journal import JournalError
 from memory_sidecar.run.session import Run
+from memory_sidecar.run.terms import JournalError
 from memory_sidecar.system import files
 from memory_sidecar.wire.service import Service
 

@@ -13,9 +13,10 @@ from memory_sidecar.run import journal as journaling
 from memory_sidecar.run import kinds, records, replay
 from memory_sidecar.run.columns import TEXT, Field, Kind, Met, Record, Told
 from memory_sidecar.run.compact import compacted, meetings
-from memory_sidecar.run.journal import Journal, JournalError
+from memory_sidecar.run.journal import Journal
 from memory_sidecar.run.kinds import KINDS
 from memory_sidecar.run.schema import schema
+from memory_sidecar.run.terms import JournalError
 
 SCHEMA = Path(records.__file__).parent / "journal.schema.json"
 META = records.meta(run="r", identity="i", tools=["t"], store="s")

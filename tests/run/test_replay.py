@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_sidecar.run import records
-from memory_sidecar.run.journal import Journal, JournalError
+from memory_sidecar.run.journal import Journal
 from memory_sidecar.run.records import Record, encode
 from memory_sidecar.run.replay import DamagedError, replay, summary
+from memory_sidecar.run.terms import JournalError
 from memory_sidecar.store.scope import Change, Scope
 
 keys = st.sampled_from(["a", "b", "c"])

@@ -53,7 +53,7 @@ def test_a_write_that_was_cancelled_while_it_ran_is_known_to_its_run(setting: Se
 
 
 def test_a_run_that_is_refused_lets_go_of_its_journal(setting: Setting, tmp_path: Path) -> None:
-    from memory_sidecar.run.session import RunRefusedError
+    from memory_sidecar.run.terms import RunRefusedError
 
     first = Run("monday", setting)
     first.open()

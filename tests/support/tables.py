@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from exposure_policy import TABLE, ExposureRefused, Surface, check
+from exposure_policy import SURFACES, TABLE, ExposureRefused, Surface, check
 from memory_sidecar.tools.catalog import Catalog
 
 __all__ = ["DOCUMENTS", "rewrite"]
@@ -30,7 +30,7 @@ def _exposure() -> Iterator[str]:
     yield "| tool | changes the store | harness | MCP | A2A |"
     yield "|---|---|---|---|---|"
     for row in TABLE:
-        surfaces = " | ".join(_allowed(row.name, surface) for surface in Surface)
+        surfaces = " | ".join(_allowed(row.name, surface) for surface in SURFACES)
         yield f"| `{row.name}` | {'yes' if row.mutates else 'no'} | {surfaces} |"
 
 

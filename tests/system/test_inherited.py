@@ -290,7 +290,9 @@ def test_a_fifo_is_refused_at_once(command: str, what: str, tmp_path: Path) -> N
 
 
 def test_ignored_signals_are_not_stopping_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(signal, "getsignal", lambda number: signal.SIG_IGN if number == signal.SIGHUP else None)
+    monkeypatch.setattr(
+        inherited.signal, "getsignal", lambda number: signal.SIG_IGN if number == signal.SIGHUP else None
+    )
     assert inherited.stopping_signals() == [signal.SIGTERM, signal.SIGINT]
 
 

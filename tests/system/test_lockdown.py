@@ -256,7 +256,7 @@ def test_require_refuses_before_giving_anything_up(tmp_path: Path) -> None:
         "import sys; sys.path.insert(0, sys.argv[1]); import locked, errno, os\n"
         "locked.refuse_calls({444: errno.ENOSYS})\n"
         "try: lockdown.lock([sys.argv[2]], None, 'require')\n"
-        "except lockdown.LockdownError as error: print(error)\n"
+        "except lockdown.LockdownError as error: print(error, flush=True)\n"
         "os.system('echo still free')",
         str(SUPPORT),
         str(tmp_path),

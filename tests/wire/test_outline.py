@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_sidecar.wire.outline import MAX_ID, Outline, is_id
+from memory_sidecar.wire.messages import is_id
+from memory_sidecar.wire.outline import MAX_ID, Outline
 
 WORDS = st.sampled_from(["id", "method", "result", "error", "params", "jsonrpc", 'i"d', "\\", "{", "]", ",:", "é", ""])
 LEAVES = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | WORDS

@@ -20,7 +20,7 @@ from ..assemble import settle
 from ..backend.choose import describe, is_brought
 from ..exits import EX_CONFIG, EX_USAGE
 from ..plain import visible
-from ..run.records import is_run_id
+from ..run.terms import is_run_id
 from .shared.failure import Failure
 from .shared.places import PLACES, add_options, places
 from .shared.remedy import PROGRAM

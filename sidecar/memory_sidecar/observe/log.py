@@ -7,15 +7,14 @@ A harness may not read the sidecar's stderr at all. A line that the pipe has no 
 call ever waits for a reader of logs.
 """
 
-import json
 import os
-import re
 import select
 import stat
 import threading
 import time
 from collections.abc import Iterator
 
+from .. import jsontext
 from ..hints import Final, Literal
 
 __all__ = [
@@ -44,8 +43,8 @@ _MAX_VALUE: Final = 300
 _MAX_LINE: Final = 4000
 """Bytes. A pipe with any room takes up to 4096 whole, never a part (Linux and macOS; see PIPE_BUF)."""
 
-_PLAIN: Final = r"[A-Za-z0-9._:/@+-]+"
-"""Values that need no quotes in a text line."""
+_PLAIN: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:/@+-"
+"""What values are made of that need no quotes in a text line."""
 
 
 class _Sink:
@@ -64,6 +63,7 @@ class _Sink:
 
 
 _sink = _Sink()
+_encode: Final = jsontext.encoder()
 
 
 def configure(level: Level = "warning", log_format: str = "text") -> None:
@@ -179,10 +179,10 @@ def _shortened(value: object) -> str | int | float | bool:
 
 def _json_line(stamp: str, level: Level, event: str, fields: dict[str, str | int | float | bool]) -> bytes:
     whole = {"time": stamp, "level": level, "event": event, **fields}
-    line = json.dumps(whole, separators=(",", ":")).encode() + b"\n"
+    line = _encode(whole).encode() + b"\n"
     if len(line) > _MAX_LINE:  # a cut line would be no JSON: only its head is kept
         head = {"time": stamp, "level": level, "event": event, "pid": os.getpid(), "cut": True}
-        line = json.dumps(head).encode() + b"\n"
+        line = _encode(head).encode() + b"\n"
     return line
 
 
@@ -193,10 +193,10 @@ def _text_line(stamp: str, level: Level, event: str, fields: dict[str, str | int
 
 
 def _quoted(value: str | int | float | bool) -> str:
-    if isinstance(value, str) and re.fullmatch(_PLAIN, value):
+    if isinstance(value, str) and value and value.isascii() and not value.encode().translate(None, _PLAIN):
         return value
     # As JSON in ASCII: quotes, controls, line ends of every kind and letters that imitate others are escaped.
-    return json.dumps(value)
+    return _encode(value)
 
 
 def _write(line: bytes) -> bool:

@@ -1,16 +1,15 @@
 """What the columns of the table of record kinds hold: a row's type, and the rules that fields have. Pure."""
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from ..hints import Any, Final, Literal
 from ..named_tuple import NamedTuple
+from .terms import RUN_ID, is_run_id
 
 __all__ = [
     "COUNT",
     "FIRST_VERSION",
     "RUN",
-    "RUN_ID",
     "TEXT",
     "TEXTS",
     "TEXT_BY_NAME",
@@ -25,14 +24,11 @@ __all__ = [
     "RecordError",
     "Rule",
     "Told",
-    "is_run_id",
     "one_of",
 ]
 
 FIRST_VERSION: Final = 1
 """The first version of the journal."""
-
-RUN_ID: Final = r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}"
 
 Record = dict[str, Any]
 """A record without its `seq` when built, with it when decoded."""
@@ -130,11 +126,6 @@ class Kind(NamedTuple):
     what a short journal tells in another way."""
     told: Callable[[Record], Told | None]
     """`runs show`: its row; None if it tells nothing."""
-
-
-def is_run_id(text: str) -> bool:
-    """Whether `text` can name a run: it becomes a file name."""
-    return re.fullmatch(RUN_ID, text) is not None
 
 
 def _is_text(value: object) -> bool:

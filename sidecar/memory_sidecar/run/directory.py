@@ -5,40 +5,30 @@ identity's own below it; what it leaves is for a person, whom `doctor` tells.
 """
 
 import os
-import re
 from collections.abc import Callable
 from contextlib import suppress
 
-from ..hints import Final
+from ..hints import TYPE_CHECKING, Final
 from ..store.rules import is_key
 from ..system import files, staging
-from .columns import RUN_ID, Record
-from .replay import MisplacedError, check_owner, first_record
+from .terms import RUN_ID, is_run_id, journal_name, stage_name
+
+if TYPE_CHECKING:
+    from .columns import Record
 
 __all__ = [
     "adopt",
     "check_listed",
     "identities",
     "identity_directory",
-    "journal_name",
     "names_aside",
     "run_names",
-    "stage_name",
 ]
 
 _SUFFIX: Final = ".jsonl"
 
 _FIRST: Final = 65536
 """Bytes that hold the first record of any journal: an identity, a run, the names of a few tools."""
-
-
-def journal_name(run: str) -> str:
-    return run + _SUFFIX
-
-
-def stage_name(run: str) -> str:
-    """Where a short journal is made, by the one who holds the long one's lock. No run id starts with a dot."""
-    return f".{journal_name(run)}.new"
 
 
 def identity_directory(directory: str, identity: str) -> str:
@@ -65,8 +55,8 @@ def run_names(directory: str) -> list[str]:
     Raises:
         OSError: the directory cannot be read.
     """
-    is_named = re.compile(RUN_ID + re.escape(_SUFFIX)).fullmatch  # once: there may be a hundred thousand
-    return sorted(name[: -len(_SUFFIX)] for name in _names(directory) if is_named(name))
+    named = (name.removesuffix(_SUFFIX) for name in _names(directory) if name.endswith(_SUFFIX))
+    return sorted(run for run in named if is_run_id(run))
 
 
 def names_aside(directory: str) -> list[tuple[str, str]]:
@@ -77,6 +67,8 @@ def names_aside(directory: str) -> list[tuple[str, str]]:
     Raises:
         OSError: the directory cannot be read.
     """
+    import re
+
     is_aside = re.compile(f"({RUN_ID}){re.escape(_SUFFIX)}.+").fullmatch
     found = (is_aside(name) for name in _names(directory) if not name.endswith(_SUFFIX))
     return sorted((match[1], match[0]) for match in found if match)
@@ -90,12 +82,14 @@ def _names(directory: str) -> list[str]:
         return []
 
 
-def check_listed(directory: str, run: str, identity: str | None, first: Record) -> None:
+def check_listed(directory: str, run: str, identity: str | None, first: "Record") -> None:
     """Raise `MisplacedError` if what `directory` lists as the journal of `run`, with this first record, is another's.
 
     A disk may change the case of the names that it was given. There the record says which run it is, as long as the
     disk takes the record's names and the listed ones for the same file.
     """
+    from .replay import MisplacedError, check_owner
+
     try:
         check_owner(first, run, identity)
     except MisplacedError as error:
@@ -126,6 +120,8 @@ def adopt(directory: str, own_of: Callable[[str], str | None]) -> None:
 
 def _adopted(directory: str, run: str, own_of: Callable[[str], str | None]) -> str | None:
     """Where the journal of `run` was moved to; None if it stays."""
+    from .replay import first_record
+
     path = os.path.join(directory, journal_name(run))
     try:
         descriptor = files.open_regular(path, None)

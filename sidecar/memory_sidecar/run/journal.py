@@ -17,12 +17,12 @@ from ..hints import Final
 from ..observe import log
 from ..system import files
 from .columns import FIRST_VERSION
-from .directory import journal_name, stage_name
 from .kinds import version_of
 from .records import Record, encode, of_version, timestamp
 from .replay import DamagedError, Summary, check_owner, replay, summary
+from .terms import JournalError, RunBusyError, journal_name, stage_name
 
-__all__ = ["Journal", "JournalError", "RunBusyError"]
+__all__ = ["Journal"]
 
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
@@ -37,14 +37,6 @@ _COMPACTING: Final = threading.Lock()
 
 _LOOK: Final = 0.2
 """Seconds to allow for someone who only looks whether the journal is open; a run holds it far longer."""
-
-
-class JournalError(Exception):
-    """The journal cannot be used. The text is for the harness: what is wrong, and what to do."""
-
-
-class RunBusyError(JournalError):
-    """Another process, or another run of this one, has the journal open."""
 
 
 class Journal:

@@ -32,14 +32,13 @@ from .columns import (
     Told,
     one_of,
 )
+from .terms import REASONS
 
 __all__ = [
     "HELD",
     "KINDS",
-    "REASONS",
     "VERSION",
     "Listed",
-    "Reason",
     "anew",
     "by_meeting",
     "check",
@@ -48,9 +47,6 @@ __all__ = [
     "version_of",
 ]
 
-Reason = Literal["suspended", "completed", "error", "budget", "max_iterations"]
-"""Why a run stopped. Every ending but `completed` can be resumed."""
-REASONS: Final[tuple[Reason, ...]] = words(Reason)
 
 Listed = Literal["index", "memory_list"]
 """What shows all descriptions: the index at a run's start, and the tool."""

@@ -10,12 +10,13 @@ from typing import Final
 
 from ..named_tuple import NamedTuple
 from .columns import Record, RecordError
-from .directory import check_listed, identities, identity_directory, journal_name, names_aside, run_names
+from .directory import check_listed, identities, identity_directory, names_aside, run_names
 from .glance import Standing, glance, records_of
 from .read import looked_at
 from .records import decode
 from .replay import DamagedError, replay
 from .runs import state_of
+from .terms import journal_name
 
 __all__ = ["ASIDE", "Journaled", "aside", "journal", "journals", "older_journals"]
 

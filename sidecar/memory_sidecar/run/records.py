@@ -5,17 +5,16 @@ still parses. Which kinds there are, and the rules of each, is the table in `kin
 because loading a schema library would cost more than all the rest of a launch.)
 """
 
-import json
 import os
-import re
 import time
-from binascii import crc32
 from collections.abc import Iterable, Mapping
 
+from .. import jsontext
 from ..hints import Final
 from ..store.scope import SHOWN, Change
-from .columns import FIRST_VERSION, RUN_ID, Met, Record, RecordError, is_run_id
-from .kinds import HELD, REASONS, VERSION, Listed, Reason, check, version_of
+from .columns import FIRST_VERSION, Met, Record, RecordError
+from .kinds import HELD, VERSION, Listed, check, version_of
+from .terms import REASONS, RUN_ID, Reason, is_run_id
 
 __all__ = [
     "HELD",
@@ -46,15 +45,15 @@ __all__ = [
 MAX_MESSAGE: Final = 1000
 """Characters kept of the message that a harness gives with an ending: a note for people, not a log."""
 
-_ENCODER: Final = json.JSONEncoder(separators=(",", ":"))
-_DECODER: Final = json.JSONDecoder()
+_encode: Final = jsontext.encoder()
+_decode: Final = jsontext.decoder()
 _SUM: Final = rb',"sum":"([0-9a-f]{8})"}'
 _SUM_BYTES: Final = len(b',"sum":"00000000"}')
 
 
-def timestamp() -> str:
-    """Now, in UTC, as RFC 3339 with milliseconds."""
-    now = time.time()
+def timestamp(now: float | None = None) -> str:
+    """Now, or that many seconds since 1970, in UTC, as RFC 3339 with milliseconds."""
+    now = time.time() if now is None else now
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now)) + f".{int(now % 1 * 1000):03d}Z"
 
 
@@ -102,9 +101,9 @@ def meeting(met: Met, time: str) -> Record:
     return record | ({"met": met.met} if met.revision is None else {})
 
 
-def listed(what: Listed, notes: int) -> Record:
+def listed(what: Listed, notes: int, when: float | None = None) -> Record:
     """The model was shown the descriptions of all notes there were: `notes` of them, of which none is named here."""
-    return {"type": "listed", "time": timestamp(), "what": what, "notes": notes}
+    return {"type": "listed", "time": timestamp(when), "what": what, "notes": notes}
 
 
 def snapshot(keys: Mapping[str, str]) -> Record:
@@ -122,7 +121,9 @@ def terminal(reason: Reason, message: str | None = None) -> Record:
 
 def encode(record: Record, seq: int) -> bytes:
     """The line, newline included, of `record` as number `seq`."""
-    body = _ENCODER.encode({"seq": seq, **record}).encode()[:-1]
+    from binascii import crc32
+
+    body = _encode({"seq": seq, **record}).encode()[:-1]
     return b'%s,"sum":"%08x"}\n' % (body, crc32(body))
 
 
@@ -133,6 +134,9 @@ def parse(line: bytes) -> object:
         RecordError: the checksum does not match, or it is not JSON.
     """
     body = line[:-_SUM_BYTES]
+    import re
+    from binascii import crc32
+
     found = re.compile(_SUM).fullmatch(line, len(body))
     if found is None:
         raise RecordError("it does not end in a checksum")
@@ -143,13 +147,9 @@ def parse(line: bytes) -> object:
 
 def _value(body: bytes) -> object:
     try:
-        text = body.decode() + "}"
-        value, end = _DECODER.raw_decode(text)
+        return _decode(body.decode() + "}")
     except (ValueError, RecursionError) as error:
         raise RecordError("it is not JSON") from error
-    if end != len(text):
-        raise RecordError("it is not JSON")
-    return value
 
 
 def decode(line: bytes) -> Record:

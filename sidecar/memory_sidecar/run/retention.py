@@ -13,9 +13,9 @@ from functools import partial
 from typing import Final
 
 from ..observe import log
-from .directory import identities, identity_directory, journal_name, run_names
-from .kinds import REASONS
+from .directory import identities, identity_directory, run_names
 from .runs import RunState, remove_run
+from .terms import REASONS, journal_name
 
 __all__ = ["WAITING", "begin", "last_used", "remove_old"]
 

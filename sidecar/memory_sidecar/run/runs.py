@@ -6,10 +6,11 @@ from contextlib import suppress
 
 from ..named_tuple import NamedTuple
 from ..system import files
-from .directory import check_listed, journal_name, run_names, stage_name
+from .directory import check_listed, run_names
 from .glance import Standing, glance
 from .read import looked_at
 from .replay import DamagedError, MisplacedError
+from .terms import journal_name, stage_name
 
 __all__ = ["RunState", "list_runs", "remove_run", "state_of"]
 

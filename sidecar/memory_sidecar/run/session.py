@@ -4,6 +4,7 @@ Serve the call, journal what it did to the scope, and only then let the reply go
 """
 
 import os
+import time
 from collections.abc import Callable, Mapping
 
 from ..hints import TYPE_CHECKING, Any, Final, Literal
@@ -14,23 +15,18 @@ from ..store.scope import Scope
 from ..tools.catalog import Catalog
 from ..tools.index import instructions
 from ..tools.tool import Outcome
-from . import records
-from .directory import journal_name
-from .journal import Journal
-from .records import Reason, Record
+from .terms import Reason, RunRefusedError, journal_name
 
 if TYPE_CHECKING:
     from ..observe.telemetry import Served
+    from .columns import Record
+    from .journal import Journal
     from .replay import Summary
 
-__all__ = ["Answer", "HandedScope", "Resume", "Run", "RunRefusedError", "Setting", "check_resumable"]
+__all__ = ["Answer", "HandedScope", "Resume", "Run", "Setting", "check_resumable"]
 
 Resume = Literal["auto", "require", "never"]
 RESUMES: Final[tuple[Resume, ...]] = ("auto", "require", "never")
-
-
-class RunRefusedError(Exception):
-    """A run cannot be opened as asked. The text is for the harness, with the remedy."""
 
 
 class Setting(NamedTuple):
@@ -88,18 +84,31 @@ class Run:
         self._found: Summary | None = None
         self._is_named = False
         """Whether a harness or an operator chose the id: then its journal must be usable."""
-        self._journal = Journal(
-            setting.journal_dir,
-            run,
-            meta=lambda: records.meta(
-                run=run,
-                identity=setting.identity,
-                tools=setting.catalog.names,
-                store=setting.fingerprint,
-                lockdown=setting.lockdown,
-            ),
-            snapshot=lambda: records.snapshot(self._scope.snapshot()),
-        )
+        self._shown: list[tuple[int, float]] = []
+        """Of how many notes the index was shown before the run has begun, and when."""
+        self._made: Journal | None = None
+
+    @property
+    def _journal(self) -> "Journal":
+        """Made when first asked for: a launch that only shows the index has no use for it, nor for what it loads."""
+        if self._made is None:
+            from . import records
+            from .journal import Journal
+
+            setting = self._setting
+            self._made = Journal(
+                setting.journal_dir,
+                self.id,
+                meta=lambda: records.meta(
+                    run=self.id,
+                    identity=setting.identity,
+                    tools=setting.catalog.names,
+                    store=setting.fingerprint,
+                    lockdown=setting.lockdown,
+                ),
+                snapshot=self._snapshot,
+            )
+        return self._made
 
     def open(self, resume: Resume = "auto", handed: HandedScope | None = None) -> None:
         """Find and lock the run's journal, if it exists, and take up its scope. Nothing is written before `begin`.
@@ -127,7 +136,10 @@ class Run:
         Raises:
             JournalError: `open` was called, and the journal cannot be made.
         """
+        from . import records
+
         before, self._before = self._before or [], None
+        before = [*(records.listed("index", notes, when) for notes, when in self._shown), *before]
         found, self._found = self._found, None
         if found is not None:
             here = self._setting.fingerprint
@@ -144,7 +156,8 @@ class Run:
 
     def close(self) -> None:
         """Let go of a run that was opened and has not begun: it stays as it was found."""
-        self._journal.close()
+        if self._made is not None:
+            self._made.close()
 
     def discard(self) -> None:
         """Take back a new run that has begun and that nobody knows of: it leaves no journal."""
@@ -186,9 +199,14 @@ class Run:
         catalog = self._setting.catalog
         if not catalog.enabled:
             return ""
-        items = self._store(served).list() if self._setting.with_index else None
+        items = _watched(self._setting.store, served).list() if self._setting.with_index else None
         if items:
-            self._record([records.listed("index", len(items))])
+            if self._before is not None:
+                self._shown.append((len(items), time.time()))
+            else:
+                from . import records
+
+                self._record([records.listed("index", len(items))])
         return instructions(items, read_only=catalog.read_only)
 
     def call(
@@ -205,9 +223,11 @@ class Run:
         Raises:
             UnknownToolError: this process has no such tool.
         """
+        from . import records
+
         listed: list[Record] = []
         try:
-            outcome = self._setting.catalog.call(tool, arguments, self._store(served), self._scope)
+            outcome = self._setting.catalog.call(tool, arguments, _watched(self._setting.store, served), self._scope)
             if outcome.listed:
                 listed = [records.listed("memory_list", outcome.listed)]
         finally:
@@ -226,6 +246,8 @@ class Run:
 
         `suspended` and every other ending but `completed` can be resumed.
         """
+        from . import records
+
         # The snapshot follows the ending, in one write: replay takes the newest.
         self._journal.append([records.terminal(reason, message), self._snapshot()], durable=True)
         self._journal.close()
@@ -233,24 +255,27 @@ class Run:
     @property
     def unsaved(self) -> str | None:
         """Why the run's authority is not on disk, in words for the harness; None while it is."""
-        return self._journal.unsaved
+        return None if self._made is None else self._made.unsaved
 
     def scope(self) -> dict[str, Any]:
         """The scope in its wire form: the store it belongs to, and revisions by key."""
         return {"store": self._setting.fingerprint, "keys": self._scope.snapshot()}
 
-    def _store(self, served: "Served | None") -> Store:
-        if served is None:
-            return self._setting.store
-        from ..store.traced import watch  # only where telemetry is on
-
-        return self._setting.store.watched(watch(served))
-
-    def _record(self, changes: list[Record]) -> None:
+    def _record(self, changes: "list[Record]") -> None:
         if self._before is not None:
             self._before += changes
         elif changes or self._journal.unsaved or self._journal.is_lost:
             self._journal.append(changes)
 
-    def _snapshot(self) -> Record:
+    def _snapshot(self) -> "Record":
+        from . import records
+
         return records.snapshot(self._scope.snapshot())
+
+
+def _watched(store: Store, served: "Served | None") -> Store:
+    if served is None:
+        return store
+    from ..store.traced import watch  # only where telemetry is on
+
+    return store.watched(watch(served))

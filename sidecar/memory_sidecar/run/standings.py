@@ -17,9 +17,9 @@ from typing import Final
 
 from ..named_tuple import NamedTuple
 from ..system import files
-from .directory import identities, identity_directory, journal_name, run_names
-from .kinds import REASONS
+from .directory import identities, identity_directory, run_names
 from .ledger import Journaled, aside, journal, older_journals
+from .terms import REASONS, journal_name
 
 __all__ = ["SETTLED", "WORTH_KEEPING", "Listed", "as_listed", "listed"]
 

@@ -22,8 +22,7 @@ contract's suite (`memory_sidecar.testing`) checks each sentence below on real e
     its name alone. What others put there and isn't a document under a legal key is invisible, and never destroyed.
 """
 
-from enum import Enum
-
+from ..enumeration import Enum
 from ..hints import Final, Literal, Protocol
 from ..named_tuple import NamedTuple
 

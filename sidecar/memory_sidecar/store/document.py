@@ -15,14 +15,14 @@ What is written is one line that every YAML reader takes as the same text, by tw
 points proves: unremarkable ASCII words stand bare, everything else stands in single quotes.
 """
 
-import re
-
 from ..hints import TYPE_CHECKING, Final
 from .contract import Entry
 from .errors import InvalidError, UnreadableError
 from .rules import MAX_DESCRIPTION, MAX_ENTRY_BYTES, MAX_READ_BYTES, is_text, one_line
 
 if TYPE_CHECKING:
+    import re
+
     from .front_matter import Fields
 
 __all__ = [
@@ -248,13 +248,15 @@ def _quoted(scalar: str) -> str | None:
     return None
 
 
-def _fenced(document: bytes) -> tuple[re.Match[bytes] | None, int]:
+def _fenced(document: bytes) -> "tuple[re.Match[bytes] | None, int]":
     """The block between the fences, if there is one, and the offset of a text that has none."""
+    import re
+
     offset = len(_BOM) if document.startswith(_BOM) else 0
     return re.compile(_FENCED).match(document, offset), offset
 
 
-def _fields(fenced: re.Match[bytes] | None) -> "Fields | None":
+def _fields(fenced: "re.Match[bytes] | None") -> "Fields | None":
     """What stands between the fences, if they are a header's."""
     if fenced is None:
         return None

@@ -3,7 +3,6 @@
 Every method of every backend validates here before it touches its store.
 """
 
-import re
 from collections.abc import Collection
 
 from ..hints import Final
@@ -134,7 +133,11 @@ def normalize_description(description: str) -> str:
 def one_line(text: str) -> str:
     """`text` with every line break, control, noncharacter, byte order mark and run of white space as one space."""
     # Nothing of what it replaces is printable, so most texts do without the pattern.
-    return " ".join((text if text.isprintable() else re.sub(_NOT_TEXT, " ", text)).split())
+    if not text.isprintable():
+        import re
+
+        text = re.sub(_NOT_TEXT, " ", text)
+    return " ".join(text.split())
 
 
 def validate_write(key: str, description: str, content: str) -> str:

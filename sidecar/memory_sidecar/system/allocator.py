@@ -26,9 +26,9 @@ def settle() -> None:
     """
     if sys.platform != "linux":
         return
-    import ctypes
+    from .native import function
 
     with suppress(AttributeError, OSError):  # musl has no such function
-        mallopt = ctypes.CDLL(None).mallopt
+        mallopt = function("mallopt", 2)
         for setting, value in ((_M_ARENA_MAX, 1), (_M_MMAP_THRESHOLD, _MAPPED), (_M_TRIM_THRESHOLD, _KEPT)):
             mallopt(setting, value)

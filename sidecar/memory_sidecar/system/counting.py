@@ -11,14 +11,14 @@ from ..hints import TYPE_CHECKING, Final
 from . import exchange
 
 if TYPE_CHECKING:
-    import ctypes
+    from .native import Buffer
 
 __all__ = ["count_ending"]
 
 _BUFFER: Final = 1 << 16
 """Bytes of entries that the kernel tells at once: some two thousand names."""
 
-_spare: "Final[list[ctypes.Array[ctypes.c_char]]]" = []
+_spare: "Final[list[Buffer]]" = []
 """Buffers that nobody uses now. To get the pages of a new one took longer than all the rest where names are few."""
 
 
@@ -35,7 +35,7 @@ def _count_raw(directory: int, ending: bytes) -> int | None:
     """
     try:
         system = exchange.kernel()
-    except (ImportError, OSError):  # a Python without `ctypes`, or no descriptor left to load it
+    except (ImportError, OSError):  # a Python without `_ctypes`, or no descriptor left to load it
         return None
     if system is None:
         return None
@@ -43,7 +43,7 @@ def _count_raw(directory: int, ending: bytes) -> int | None:
     buffer = _spare.pop() if _spare else system.buffer(bytes(_BUFFER))
     while (length := system.call("getdents64", directory, buffer, len(buffer))) > 0:
         count += buffer[:length].count(ending)
-        system.ctypes.memset(buffer, 0, length)  # the kernel leaves what was in the padding between two names
+        system.clear(buffer, length)  # the kernel leaves what was in the padding between two names
     _spare.append(buffer)
     os.lseek(directory, 0, os.SEEK_SET)  # as `os.listdir` does at its end: whoever reads on begins at the first name
     return count if length == 0 else None

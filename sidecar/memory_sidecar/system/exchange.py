@@ -1,6 +1,6 @@
 """Renaming with a condition, where the kernel and the file system can: renameat2(2), which no binding covers.
 
-`ctypes` is loaded by the first call: a process that never overwrites a file does without.
+`native` is loaded by the first call: a process that never overwrites a file does without.
 """
 
 import errno

@@ -8,11 +8,11 @@ that do not wait (`wire.stdio`, and `cli.shared.output` for commands), threads t
 
 import fcntl
 import os
-import signal
 import sys
 from contextlib import suppress
 
 from ..hints import Final
+from .signals import signal
 
 __all__ = ["has_descriptors", "has_room", "put_right", "restart_alone", "stopping_signals", "threads"]
 
@@ -42,9 +42,9 @@ def put_right(*, strays: bool = True) -> None:
                 mend()
 
 
-def stopping_signals() -> list[signal.Signals]:
+def stopping_signals() -> list[int]:
     """The signals that are to end the process. One that is ignored from the start (nohup) stays ignored."""
-    return [number for number in _STOPPING if signal.getsignal(number) is not signal.SIG_IGN]
+    return [number for number in _STOPPING if signal.getsignal(number) != signal.SIG_IGN]
 
 
 def has_descriptors() -> bool:

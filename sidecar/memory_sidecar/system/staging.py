@@ -7,7 +7,6 @@ while its writer lives, and a start removes those whose writers are dead.
 import errno
 import fcntl
 import os
-import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 
@@ -17,7 +16,7 @@ from . import exchange, files
 __all__ = ["publish_new", "publish_over", "staged", "stale", "sweep"]
 
 _STAGE_PREFIX: Final = ".tmp-"
-_STAGE_NAME: Final = r"\.tmp-[0-9a-f]{16}"
+_STAGE_DIGITS: Final = 16
 _NO_HARD_LINKS: Final = frozenset(
     {errno.EACCES, errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK}
 )
@@ -112,8 +111,12 @@ def _stages(directory: int) -> list[str]:
         return [
             entry.name
             for entry in entries
-            if entry.name.startswith(_STAGE_PREFIX) and re.fullmatch(_STAGE_NAME, entry.name)
+            if entry.name.startswith(_STAGE_PREFIX) and _is_hexadecimal(entry.name.removeprefix(_STAGE_PREFIX))
         ]
+
+
+def _is_hexadecimal(text: str) -> bool:
+    return len(text) == _STAGE_DIGITS and not text.strip("0123456789abcdef")
 
 
 def sweep(directory: int) -> None:

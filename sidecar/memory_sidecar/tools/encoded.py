@@ -1,13 +1,12 @@
 """A tool's answer as JSON, encoded once however often it is sent."""
 
-import json
-
+from .. import jsontext
 from ..hints import Any, Final
 
 __all__ = ["Encoded"]
 
-_LETTERS: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
-_ASCII: Final = json.JSONEncoder(separators=(",", ":"))
+_letters: Final = jsontext.encoder(ensure_ascii=False)
+_ascii: Final = jsontext.encoder()
 
 
 class Encoded(dict[str, Any]):
@@ -16,7 +15,7 @@ class Encoded(dict[str, Any]):
     def __init__(self, members: dict[str, Any]) -> None:
         super().__init__(members)
         # A model reads this text: real letters, not \u escapes.
-        self.text = _LETTERS.encode(members)
+        self.text = _letters(members)
         self.ascii = _in_ascii(members, self.text)
         """The object, and its `text` as a JSON text, both in ASCII; None where a half of a surrogate pair is in it."""
 
@@ -31,4 +30,4 @@ def _in_ascii(members: dict[str, Any], text: str) -> tuple[bytes, bytes] | None:
         text.encode()
     except UnicodeEncodeError:
         return None
-    return _ASCII.encode(members).encode(), _ASCII.encode(text).encode()
+    return _ascii(members).encode(), _ascii(text).encode()

@@ -3,16 +3,18 @@
 What is not exactly a JSON-RPC 2.0 message of MCP's kind becomes `Invalid`; nothing here raises on input.
 """
 
-import json
-import re
 from collections.abc import Iterator
-from math import isinf
 
-from ..hints import Any, Final
+from .. import jsontext
+from ..hints import TYPE_CHECKING, Any, Final
 from ..tools.encoded import Encoded
 from .codes import INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR
-from .messages import Invalid, Message, Notification, Request
-from .outline import Outline, is_id
+from .messages import Invalid, Message, Notification, Request, is_id
+
+if TYPE_CHECKING:
+    import re
+
+    from .outline import Outline
 
 __all__ = ["MAX_FRAME", "Splitter", "decode", "encode"]
 
@@ -37,7 +39,7 @@ class Splitter:
         self._outline: Outline | None = None
         self._is_first = True
 
-    def feed(self, data: bytes) -> Iterator[bytes | Outline]:
+    def feed(self, data: bytes) -> Iterator["bytes | Outline"]:
         """The frames that `data` completes, without their newlines; of one over `MAX_FRAME` only the outline.
 
         A byte order mark before the first frame is left out: some writers begin every stream with one.
@@ -58,6 +60,8 @@ class Splitter:
         elif part:
             self._parts.append(part)
             if self._size > MAX_FRAME:
+                from .outline import Outline
+
                 self._outline = Outline()
                 self._outline.feed(self._kept())
                 self._parts = []
@@ -81,15 +85,18 @@ def encode(message: dict[str, Any]) -> bytes:
         # Within a text its quotes would be escaped, so this stands there once.
         told = b'"content":[{"type":"text","text":%b}],"structuredContent":%b' % structured.ascii[::-1]
         return shell.replace(b'"content":0,"structuredContent":0', told, 1)
-    text = _ENCODER.encode(message)
+    text = _encode(message)
     if "\\ud" in text and not _is_unicode(message):
-        head = f'{{"jsonrpc":"2.0","id":{json.dumps(message.get("id"))},'
+        head = f'{{"jsonrpc":"2.0","id":{_encode(message.get("id"))},'
         start = len(head) if text.startswith(head) else 0
+        import re
+
         text = text[:start] + re.sub(_ESCAPE, _whole, text[start:])
     return text.encode() + b"\n"
 
 
-_ENCODER: Final = json.JSONEncoder(separators=(",", ":"))
+_encode: Final = jsontext.encoder()
+_encode_readable: Final = jsontext.encoder(ensure_ascii=False)
 
 
 _ESCAPE: Final = r"\\(?:ud[89ab]..\\ud[c-f]..|ud[89a-f]..|.)"
@@ -99,19 +106,19 @@ _ESCAPE: Final = r"\\(?:ud[89ab]..\\ud[c-f]..|ud[89a-f]..|.)"
 def _is_unicode(message: dict[str, Any]) -> bool:
     """Whether there is no lone half of a surrogate pair in it: by far faster than looking at each escape."""
     try:
-        json.dumps(message, ensure_ascii=False).encode()
+        _encode_readable(message).encode()
     except UnicodeEncodeError:
         return False
     return True
 
 
-def _whole(escape: re.Match[str]) -> str:
+def _whole(escape: "re.Match[str]") -> str:
     return "\\ufffd" if len(escape[0]) == 6 else escape[0]
 
 
-def decode(frame: bytes | Outline) -> Message | None:
+def decode(frame: "bytes | Outline") -> Message | None:
     """The message in a frame from `Splitter`. None for what needs no answer: a blank line, or a response."""
-    if isinstance(frame, Outline):
+    if not isinstance(frame, bytes):
         return _too_long(frame)
     if not frame.strip():
         return None
@@ -120,8 +127,10 @@ def decode(frame: bytes | Outline) -> Message | None:
     except ValueError:
         return Invalid(None, PARSE_ERROR, _NO_JSON)
     try:
-        message = _DECODER.decode(text)
+        message = _decode(text)
     except (ValueError, RecursionError):
+        from .outline import Outline
+
         outline = Outline()
         outline.feed(frame)
         known = outline.request_id()
@@ -131,7 +140,7 @@ def decode(frame: bytes | Outline) -> Message | None:
     return _message(message)
 
 
-def _too_long(outline: Outline) -> Message | None:
+def _too_long(outline: "Outline") -> Message | None:
     if outline.needs_no_answer:
         return None
     problem = f"the frame is longer than {MAX_FRAME} bytes, so it was not read; send less at a time"
@@ -162,12 +171,15 @@ def _refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
 
 
+_INFINITE: Final = float("inf")
+
+
 def _finite(digits: str) -> float:
     """A number too large for Python would become infinity, which JSON has no word for."""
     number = float(digits)
-    if isinf(number):
+    if number in (_INFINITE, -_INFINITE):
         raise ValueError("the number is too large")
     return number
 
 
-_DECODER: Final = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite)
+_decode: Final = jsontext.decoder(_refuse_constant, _finite)

@@ -5,7 +5,7 @@ that takes time is left to the lanes.
 """
 
 from ..exits import EX_CONFIG, EX_NOPERM, StartError
-from ..hints import Any
+from ..hints import TYPE_CHECKING, Any
 from ..observe import log
 from . import messages as m
 from .calls import Call
@@ -16,20 +16,22 @@ from .gate import PROBE_GRACE
 from .lanes import Lane
 from .methods import HANDLERS, Handler
 from .opening import has_own_run, take_back
-from .outline import Outline
 from .serving import serve_call
 from .session import Session
 from .states import METHODS, RunState, check_method, next_state
 from .whose_run import named_run
 
+if TYPE_CHECKING:
+    from .outline import Outline
+
 __all__ = ["receive"]
 
 
-def receive(session: Session, frame: bytes | Outline) -> Lane | None:
+def receive(session: Session, frame: "bytes | Outline") -> Lane | None:
     """Take one frame from the harness, and return the lane that serves it, if it is to be served."""
     message = decode(frame)
     if isinstance(message, m.Request):
-        size = 0 if isinstance(frame, Outline) else len(frame)
+        size = len(frame) if isinstance(frame, bytes) else 0
         return _accept(session, Call(message, size, era_of(message)))
     if isinstance(message, m.Invalid):
         answer = m.failure(message.id, message.code, message.message)

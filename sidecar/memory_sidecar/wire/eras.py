@@ -8,8 +8,7 @@ pipe may carry both, interleaved.
 A new modern revision is a new entry in `MODERN_VERSIONS`, and a look at what its results must hold (`complete`).
 """
 
-from enum import Enum
-
+from ..enumeration import Enum
 from ..hints import Any, Final
 from ..version import __version__
 from .codes import INVALID_PARAMS, UNSUPPORTED_PROTOCOL_VERSION, Error

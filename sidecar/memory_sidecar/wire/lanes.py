@@ -7,7 +7,6 @@ before; runs do not wait for each other. One lane more, `control`, serves what b
 
 import threading
 from collections.abc import Callable
-from queue import SimpleQueue
 
 from ..hints import TYPE_CHECKING, Final
 from ..named_tuple import NamedTuple
@@ -19,6 +18,11 @@ from .states import RunState
 if TYPE_CHECKING:
     from ..run.session import Run
     from .messages import RequestId
+
+try:
+    from _queue import SimpleQueue
+except ImportError:  # another Python than CPython, whose own needs three modules less
+    from queue import SimpleQueue
 
 __all__ = ["MAX_OPEN_RUNS", "Lane", "Lanes", "Listen", "Name"]
 

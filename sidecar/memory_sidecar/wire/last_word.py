@@ -6,9 +6,9 @@ before a `Service` or `StartError` could be handed to `serve`, which gives the a
 """
 
 import errno
-import json
 import select
 
+from .. import jsontext
 from ..exits import EX_CONFIG, StartError
 from ..hints import Any, Final
 from .codes import REFUSED
@@ -39,6 +39,9 @@ _READ_SIZE: Final = 1 << 12
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 """Not left to a codec: that would have to be imported."""
 _PROBE: Final = "server/discover"
+
+_encode: Final = jsontext.encoder()
+_decode: Final = jsontext.decoder()
 
 
 def explained(error: BaseException) -> StartError:
@@ -72,7 +75,7 @@ def answer_alone(source: int, sink: int, error: StartError) -> int:
                 if message is None:
                     continue
                 told = {"code": REFUSED, "message": str(error)}
-                send(sink, json.dumps({"jsonrpc": "2.0", "id": message["id"], "error": told}).encode() + b"\n")
+                send(sink, _encode({"jsonrpc": "2.0", "id": message["id"], "error": told}).encode() + b"\n")
                 if message.get("method") != _PROBE:
                     return EX_CONFIG
             rest = rest[-_LONGEST:]
@@ -92,7 +95,7 @@ def _received(source: int) -> bytes:
 
 def _request(frame: bytes) -> dict[str, Any] | None:
     try:
-        message = json.loads(frame.removeprefix(_BYTE_ORDER_MARK).decode())
+        message = _decode(frame.removeprefix(_BYTE_ORDER_MARK).decode())
     except (ValueError, RecursionError):
         return None
     is_request = isinstance(message, dict) and "method" in message and type(message.get("id")) in (str, int)

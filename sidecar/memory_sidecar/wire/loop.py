@@ -6,19 +6,19 @@ While no lane is busy, the one that answered last hears the pipe in its place: s
 
 import os
 import select
-import signal
 import time
 from collections.abc import Callable
 from contextlib import suppress
 
 from ..hints import TYPE_CHECKING, Final
 from ..system.inherited import stopping_signals
-from .outline import Outline
+from ..system.signals import signal
 from .reader import Reader
 from .stdio import Parent
 
 if TYPE_CHECKING:
     from .lanes import Lane
+    from .outline import Outline
 
 __all__ = ["Loop"]
 
@@ -36,7 +36,7 @@ class Loop:
         self,
         source: int,
         parent: Parent,
-        receive: Callable[[bytes | Outline], "Lane | None"],
+        receive: "Callable[[bytes | Outline], Lane | None]",
         is_full: Callable[[], bool],
     ) -> None:
         self._parent = parent

@@ -1,6 +1,6 @@
 """The words of the wire: names of methods and members, and the shapes of messages. MCP's wherever MCP has one."""
 
-from ..hints import Any, Final
+from ..hints import Any, Final, TypeGuard
 from ..named_tuple import NamedTuple
 from ..tools.encoded import Encoded
 from ..tools.tool import Outcome
@@ -26,6 +26,7 @@ __all__ = [
     "Request",
     "RequestId",
     "failure",
+    "is_id",
     "success",
     "tool_result",
 ]
@@ -79,6 +80,11 @@ class Invalid(NamedTuple):
 
 
 Message = Request | Notification | Invalid
+
+
+def is_id(value: object) -> TypeGuard[RequestId]:
+    """Whether MCP takes it for a request id: text or a whole number."""
+    return isinstance(value, str | int) and not isinstance(value, bool)
 
 
 def success(request_id: RequestId, result: dict[str, Any]) -> dict[str, Any]:

@@ -9,8 +9,7 @@ from collections.abc import Callable
 from ..exits import EX_CONFIG
 from ..hints import Any, Final
 from ..observe import log
-from ..run.journal import JournalError
-from ..run.session import RunRefusedError
+from ..run.terms import JournalError, RunRefusedError
 from ..store.errors import OutcomeUnknownError, StoreError, UnavailableError, UnreadableError
 from ..tools.catalog import UnknownToolError
 from . import messages as m

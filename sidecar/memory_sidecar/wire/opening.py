@@ -4,12 +4,10 @@ The order of an opening: look at the journal and lock it, list the store for the
 first record. So an opening that is refused or cancelled leaves nothing behind, whatever it was refused for.
 """
 
-import json
-
 from ..hints import TYPE_CHECKING, Any, Final
 from ..observe import gauges, log
-from ..run.records import REASONS, Reason
 from ..run.session import RESUMES, HandedScope, Run, check_resumable
+from ..run.terms import REASONS, Reason
 from ..store.errors import StoreError
 from . import messages as m
 from .calls import Call
@@ -256,6 +254,8 @@ def _scope_members(run: Run) -> dict[str, Any]:
     scope = run.scope()
     # A character takes at most six bytes in JSON, and a pair of names the marks between them.
     roughly = sum(6 * (len(key) + len(revision)) + 8 for key, revision in scope["keys"].items())
+    import json
+
     if roughly <= MAX_SCOPE or len(json.dumps(scope)) <= MAX_SCOPE:
         return {"scope": scope}
     omitted = f"the scope has {len(scope['keys'])} keys and is too long to be handed back; the run's journal keeps it"

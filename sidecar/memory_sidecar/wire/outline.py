@@ -5,13 +5,11 @@ in pieces, without recursion and without keeping them: only what lies directly i
 and of that only a few kilobytes.
 """
 
-import json
-import re
+from .. import jsontext
+from ..hints import Final
+from .messages import RequestId, is_id
 
-from ..hints import Final, TypeGuard
-from .messages import RequestId
-
-__all__ = ["MAX_ID", "Outline", "is_id"]
+__all__ = ["MAX_ID", "Outline"]
 
 MAX_ID: Final = 4096
 """Bytes of an id that is looked for in this way. Real ones have at most a few dozen."""
@@ -19,12 +17,8 @@ MAX_ID: Final = 4096
 _TEXT: Final = rb'[^"\\]*'
 _REST: Final = rb'[^"{}\[\]:,]*'
 _WANTED: Final = {b'"%s"' % name.encode(): name for name in ("id", "method", "result", "error")}
+_decode: Final = jsontext.decoder()
 _QUOTE, _BACKSLASH = b'"'[0], b"\\"[0]
-
-
-def is_id(value: object) -> TypeGuard[RequestId]:
-    """Whether MCP takes it for a request id: text or a whole number."""
-    return isinstance(value, str | int) and not isinstance(value, bool)
 
 
 class Outline:
@@ -62,7 +56,7 @@ class Outline:
         if token is None or len(token) > MAX_ID:
             return None
         try:
-            found = json.loads(token)
+            found = _decode(token.decode("utf-8", "surrogatepass"))
         except ValueError:
             return None
         return found if is_id(found) else None
@@ -76,8 +70,7 @@ class Outline:
             self._escaped = False
             self._keep(data[place : place + 1])
             return place + 1
-        found = re.compile(_TEXT).match(data, place)
-        stop = found.end() if found else place
+        stop = _end_of(_TEXT, data, place)
         self._keep(data[place : stop + 1])
         if stop < len(data):
             self._escaped = data[stop] == _BACKSLASH
@@ -85,8 +78,7 @@ class Outline:
         return stop + 1
 
     def _read_rest(self, data: bytes, place: int) -> int:
-        found = re.compile(_REST).match(data, place)
-        stop = found.end() if found else place
+        stop = _end_of(_REST, data, place)
         if self._depth == 0 and data[place:stop].strip():
             self._broken = True  # something before the object or behind it
         self._keep(data[place:stop])
@@ -132,3 +124,11 @@ class Outline:
     def _keep(self, part: bytes) -> None:
         if self._depth == 1 and len(self._token) <= MAX_ID:
             self._token += part[: MAX_ID + 1]
+
+
+def _end_of(pattern: bytes, data: bytes, place: int) -> int:
+    """Where what matches `pattern` from `place` on ends."""
+    import re
+
+    found = re.compile(pattern).match(data, place)
+    return found.end() if found else place

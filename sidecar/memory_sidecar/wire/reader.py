@@ -29,12 +29,12 @@ from collections.abc import Callable
 
 from ..hints import TYPE_CHECKING, Final
 from .codec import Splitter
-from .outline import Outline
 from .stdio import receive
 
 if TYPE_CHECKING:
     from .lanes import Lane
     from .loop import Loop
+    from .outline import Outline
 
 __all__ = ["Reader"]
 
@@ -49,7 +49,7 @@ class Reader:
         self,
         source: int,
         loop: "Loop",
-        hand_out: Callable[[bytes | Outline], "Lane | None"],
+        hand_out: "Callable[[bytes | Outline], Lane | None]",
         is_full: Callable[[], bool],
     ) -> None:
         self._source = source

@@ -5,8 +5,7 @@ import time
 from ..hints import Any
 from ..observe import log
 from ..remedy import RemedyError
-from ..run.journal import JournalError
-from ..run.session import RunRefusedError
+from ..run.terms import JournalError, RunRefusedError
 from . import messages as m
 from .calls import Call
 from .codes import CODES, INTERNAL_ERROR, REFUSED, Error

@@ -9,8 +9,8 @@ for it any more, and serves one request after the other; so the state of its run
 """
 
 from collections.abc import Mapping
-from enum import Enum
 
+from ..enumeration import Enum
 from ..hints import Final
 from ..named_tuple import NamedTuple
 from . import messages as m

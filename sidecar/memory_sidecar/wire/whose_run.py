@@ -5,7 +5,7 @@ one that serves many refuses whatever names none, so that a forgotten name is ne
 """
 
 from ..hints import TYPE_CHECKING
-from ..run.records import is_run_id
+from ..run.terms import is_run_id
 from ..store.rules import is_key
 from . import messages as m
 from .codes import INVALID_PARAMS, REFUSED, Error

@@ -17,7 +17,6 @@ rename over, and what is saved in the instant between look and rename is lost.
 
 import errno
 import os
-import re
 from contextlib import suppress
 
 from ...hints import Final
@@ -32,7 +31,8 @@ _DIGITS: Final = 16
 """Of a revision, in a name: 249 bytes with the longest key, and a name may have 255."""
 _NOTHING: Final = "0" * _DIGITS
 """In the place of the new note's revision, where there is none."""
-_ASIDE: Final = rf"{re.escape(exchange.ASIDE_PREFIX)}([0-9a-f]{{16}})-([0-9a-f]{{16}})-[0-9a-f]{{8}}-(.*)"
+_ASIDE: Final = r"([0-9a-f]{16})-([0-9a-f]{16})-[0-9a-f]{8}-(.*)"
+"""What follows the prefix in such a name."""
 _ROUNDS: Final = 100
 """How often something is put back while others save. Each round is one more save within microseconds."""
 
@@ -99,9 +99,12 @@ def sweep(directory: int) -> list[str]:
     keys were written since."""
     kept = []
     if any(name.startswith(exchange.ASIDE_PREFIX) for name in os.listdir(directory)):
+        import re
+
+        is_aside = re.compile(re.escape(exchange.ASIDE_PREFIX) + _ASIDE).fullmatch
         with files.locked(directory):  # nobody is in the middle of an exchange
             for name in os.listdir(directory):
-                found = re.fullmatch(_ASIDE, name)
+                found = is_aside(name)
                 if found is not None and not _settle(directory, name, found[1], found[2], found[3] + SUFFIX):
                     kept.append(name)
     return kept

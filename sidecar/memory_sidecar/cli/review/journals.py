@@ -6,9 +6,9 @@ from typing import Final
 
 from ...assemble import Arguments, default_journal_dir
 from ...remedy import RemedyError
-from ...run.columns import is_run_id
 from ...run.directory import identity_directory
 from ...run.ledger import ASIDE, Journaled
+from ...run.terms import is_run_id
 from ...store.rules import is_key
 from ...system import files
 from ..shared.failure import Failure

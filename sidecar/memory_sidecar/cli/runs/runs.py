@@ -39,8 +39,8 @@ from typing import Final
 
 from ...exits import EX_USAGE
 from ...options import OptionsError, age
-from ...run.kinds import REASONS
 from ...run.saw import Sought, is_revision
+from ...run.terms import REASONS
 from ...store.rules import is_key
 from ..shared.failure import Failure
 from ..shared.places import add_places

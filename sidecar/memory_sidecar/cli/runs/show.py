@@ -6,21 +6,25 @@ Of a damaged journal it prints the records that are whole in themselves, says so
 import argparse
 import os
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from ...exits import EX_FOUND, EX_USAGE
 from ...plain import visible
-from ...run.columns import Record, is_run_id
-from ...run.directory import identities, identity_directory, journal_name
+from ...run.directory import identities, identity_directory
 from ...run.kinds import KINDS
 from ...run.ledger import Journaled, journal
 from ...run.replay import DamagedError
 from ...run.standings import as_listed
+from ...run.terms import is_run_id, journal_name
 from ..shared.failure import Failure, complain
 from ..shared.journals import cannot_read, directories, remedy
 from ..shared.remedy import command
 from ..shared.report import moment, print_json, print_table, shown_revision
 from .listing import row
 from .where import identity_of
+
+if TYPE_CHECKING:
+    from ...run.columns import Record
 
 __all__ = ["run"]
 

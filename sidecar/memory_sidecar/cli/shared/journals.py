@@ -7,9 +7,10 @@ from typing import Any
 
 from ...assemble import default_journal_dir
 from ...exits import EX_CONFIG
-from ...run.directory import identities, identity_directory, journal_name, run_names
+from ...run.directory import identities, identity_directory, run_names
 from ...run.ledger import ASIDE, Journaled, journals
 from ...run.saw import LeftOut
+from ...run.terms import journal_name
 from ...system import files
 from .failure import Failure
 from .places import place, places

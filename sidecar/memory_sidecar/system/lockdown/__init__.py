@@ -17,7 +17,7 @@ system that is mounted later at the root itself is not read; terminals, like oth
 Descriptors received before or over an open socket can't be filtered; what was opened before keeps its rights.
 Landlock knows ports, not addresses: a broker's port is open on every host.
 
-Nothing else of the product is imported here, and `ctypes` only by a call that needs it.
+Nothing else of the product is imported here, and `native` only by a call that needs it.
 """
 
 import fcntl

@@ -1,4 +1,4 @@
-"""The calls of the kernel that a lock makes itself: no binding covers them. `ctypes` is loaded by the first."""
+"""The calls of the kernel that a lock makes itself: no binding covers them. `native` is loaded by the first."""
 
 import errno
 import os
@@ -8,7 +8,7 @@ from ...hints import TYPE_CHECKING
 from .tables import CONDITIONAL, MACHINES, REFUSED, USED, Machine
 
 if TYPE_CHECKING:
-    import ctypes
+    from ..native import Buffer
 
 __all__ = ["Kernel", "machine", "name_of"]
 
@@ -17,32 +17,25 @@ class Kernel:
     """The few calls this needs, made directly: no binding covers them."""
 
     def __init__(self, machine: Machine) -> None:
-        import ctypes
+        from .. import native
 
-        self.ctypes = ctypes
         self.machine = machine
-        libc = ctypes.CDLL(None, use_errno=True)
-        self._syscall = libc.syscall
-        # Every argument as a full register: an `int` would leave its upper half undefined.
-        self._syscall.argtypes = [ctypes.c_long] * 7
-        self._syscall.restype = ctypes.c_long
+        self.buffer = native.buffer
+        self.address = native.address
+        self.clear = native.clear
+        self._error_number = native.error_number
+        self._syscall = native.function("syscall", 7)
 
-    def call(self, name: str, *arguments: "int | ctypes.Array[ctypes.c_char] | None") -> int:
+    def call(self, name: str, *arguments: "int | Buffer | None") -> int:
         """The result, or minus the error number."""
         numbers = REFUSED.get(name) or CONDITIONAL.get(name) or USED[name]
         words = [
-            self.ctypes.addressof(argument) if isinstance(argument, self.ctypes.Array) else argument or 0
+            argument if isinstance(argument, int) else 0 if argument is None else self.address(argument)
             for argument in arguments
         ]
         words += [0] * (6 - len(words))
         result: int = self._syscall(numbers[self.machine.column], *words)
-        return result if result != -1 else -self.ctypes.get_errno()
-
-    def buffer(self, content: bytes) -> "ctypes.Array[ctypes.c_char]":
-        return self.ctypes.create_string_buffer(content, len(content))
-
-    def address(self, array: "ctypes.Array[ctypes.c_char]") -> int:
-        return self.ctypes.addressof(array)
+        return result if result != -1 else -self._error_number()
 
 
 def machine() -> tuple[Machine | None, str]:
