@@ -61,7 +61,8 @@ def neutralise(text: str, limit: int | None = None) -> str:
     # The common case, and the only one that launch time meets often: what needs no work.
     if not text.isprintable() or _is_touched(text):
         text = _unusual(text)
-    line = " ".join(text.split())
+    # Its only white space is spaces by now.
+    line = " ".join(text.split()) if "  " in text or text != text.strip(" ") else text
     if limit is not None and len(line) > limit:
         return _cut(line, limit - 1).rstrip() + "…"
     return line
