@@ -1,5 +1,6 @@
 """Untrusted text made safe to show, swept over every Unicode code point."""
 
+import re
 import sys
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
@@ -211,6 +212,11 @@ TEMPLATE_TOKENS = [
     "[ᴵᴺˢᵀ]",
     "﹇INST﹈",
     "[IN\u200bST]",
+    "[ INST ]",
+    "[\n  /INST\t]",
+    "[UNUSED_TOKEN_146]",
+    "[gMASK]",
+    "[control_8]",
     "[\u200bINST\u2060]",
     "<\u200b|im_start|>",
     "[INST\ufe0f]",
@@ -223,8 +229,8 @@ def test_chat_template_tokens_are_defused_in_every_form(token: str) -> None:
     for form in FORMS:
         normalised = unicodedata.normalize(form, shown)
         assert not set(DELIMITERS) & set(normalised)
-        for word in ("[INST]", "[/INST]", "[TOOL_CALLS]", "[AVAILABLE_TOOLS]", "[/AVAILABLE_TOOLS]"):
-            assert word not in normalised
+        for word in ("INST", "TOOL_CALLS", "AVAILABLE_TOOLS", "UNUSED_TOKEN_146", "gMASK", "control_8"):
+            assert not re.search(rf"\[\s*/?{word}\s*\]", normalised)
     assert "before" in shown
     assert "after" in shown
 

@@ -46,10 +46,11 @@ _LOOKALIKE: Final = {
 # out or become a space are not printable: controls, formats, private use, surrogates, noncharacters, separators.
 _TOUCHED: Final = f"[{_INVISIBLE}{''.join(map(chr, _LOOKALIKE))}\\[]"
 
-# `[INST]`, `[/INST]`, `[TOOL_CALLS]`: a bracket around one word of capitals, in whatever form a normaliser would
-# make plain (full-width, circled, mathematical). Other brackets are ordinary.
-_BRACKETED: Final = r"\[(?=([^\[\]\s]+)\])"
-_TEMPLATE_WORD: Final = r"/?[A-Z_]+"
+# `[INST]`, `[ /INST ]`, `[UNUSED_TOKEN_146]`, `[gMASK]`, `[control_8]`: a bracket around one word of capitals, or
+# around names of some models, in whatever form a normaliser would make plain (full-width, circled, mathematical).
+# Other brackets are ordinary, as in `[RFC2119]`.
+_BRACKETED: Final = r"\[(?=\s*([^\[\]\s]+)\s*\])"
+_TEMPLATE_WORD: Final = r"/?(?:[A-Z_]+(?:_[0-9]+)?|[gs]MASK|control_[0-9]+)"
 
 
 def neutralise(text: str, limit: int | None = None) -> str:

@@ -3,6 +3,7 @@
 The other half of each row is the bare server, which sends it: a row that does not leak there would show nothing.
 """
 
+import base64
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
@@ -18,7 +19,8 @@ from a2a.server.tasks import InMemoryTaskStore
 from a2a.types import Message, Part, Role
 from a2a.utils.errors import UnsupportedOperationError
 from mcp.client import Client
-from mcp.server.mcpserver import Context, MCPServer
+from mcp.server.mcpserver import Context, Image, MCPServer
+from mcp.server.mcpserver.resources import FunctionResource
 from mcp.shared.exceptions import MCPError
 from pydantic import BaseModel
 from starlette.applications import Starlette
@@ -144,6 +146,31 @@ async def test_whatever_a_server_sends(send: Callable[..., Awaitable[None]], kin
     assert leaks(await all_that_it_sends(build()))
     told = await all_that_it_sends(guard_mcp(build()))
     tally("guard_mcp", "an answer that was kept, besides results", 1, [told] if leaks(told) else [])
+
+
+async def test_what_the_protocol_puts_into_base64(tally: Tally) -> None:
+    """The bytes of a resource, and of an image: no spelling of a handler's own."""
+
+    def build() -> MCPServer[Any]:
+        server: MCPServer[Any] = MCPServer("helper")
+        server.add_resource(FunctionResource(uri="kept://note", name="note", fn=KEPT.encode))
+        server.add_tool(lambda: Image(data=KEPT.encode(), format="png"), name="picture")
+        return server
+
+    async def told(server: MCPServer[Any]) -> str:
+        found = ""
+        async with Client(server, mode="legacy") as client:
+            with suppress(MCPError):
+                (content,) = (await client.read_resource("kept://note")).contents
+                found += base64.b64decode(content.blob).decode()
+            with suppress(MCPError):
+                (part,) = (await client.call_tool("picture", {})).content
+                found += base64.b64decode(getattr(part, "data", "")).decode()
+        return found
+
+    assert leaks(await told(build()))
+    held = await told(guard_mcp(build()))
+    tally("guard_mcp", "an answer that was kept, as bytes", 1, [held] if leaks(held) else [])
 
 
 # --- ASGI: in parts, compressed, in headers and around a WebSocket -----------------------------------------

@@ -145,6 +145,19 @@ def test_the_journal_of_another_run_or_identity_is_refused_and_left(tmp_path: Pa
     assert [found.state for found in list_runs(str(tmp_path), "bot")] == (["damaged"] if identity == "bot" else [])
 
 
+@pytest.mark.parametrize("begins", [b"", b'{"seq":1,"type":"meta"'], ids=["of nothing", "as a journal does"])
+def test_a_file_larger_than_any_journal_is_refused_unread(tmp_path: Path, begins: bytes) -> None:
+    """It may have been planted, to use up the memory of all runs of the process."""
+    planted(tmp_path, "mon", "bot", "mon")
+    path = tmp_path / "tue.jsonl"
+    path.write_bytes(begins)
+    os.truncate(path, 1 << 40)
+    with pytest.raises(JournalError, match="no journal has more than 64 MiB"):
+        opened(tmp_path, "tue", "bot")
+    assert path.stat().st_size == 1 << 40
+    assert {found.run: found.state for found in list_runs(str(tmp_path), "bot")}["tue"] == "damaged"
+
+
 @pytest.mark.parametrize(
     "content",
     [b"somebody's text", b"somebody's\ntext\n", b'{"seq":1}\n', b"{", b"\xff" * 100, b"\n", b'{"seq":1,"type":"mate"'],

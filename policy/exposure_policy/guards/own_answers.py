@@ -10,9 +10,11 @@ a character that none of its repeats takes, and gives nothing back; a test holds
 deep to be read, and has all the names of an answer, is taken for one: never for clean.
 """
 
+import base64
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 from ..decide import TOOLS
@@ -90,10 +92,19 @@ def answer_signs(answer: object, depth: int = 0) -> Iterator[Sign]:
         elif isinstance(node, Mapping):
             if "_meta" in node or not _TELLING.isdisjoint(node):
                 yield from _object_signs(node)
+            stack.extend(_encoded(node))
             stack.extend(node)
             stack.extend(node.values())
         elif isinstance(node, list | tuple):
             stack.extend(node)
+
+
+def _encoded(node: Mapping[Any, Any]) -> Iterator[str]:
+    """What MCP itself puts into base64: the bytes of a resource, an image or a sound."""
+    for name in ("blob", "data"):
+        if isinstance(text := node.get(name), str) and len(text) >= SHORTEST:
+            with suppress(ValueError):  # then it is the text that it is
+                yield base64.b64decode(text, validate=True).decode("utf-8", "replace")
 
 
 def _object_signs(node: Mapping[Any, Any]) -> Iterator[Sign]:

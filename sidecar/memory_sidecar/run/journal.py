@@ -18,6 +18,7 @@ from ..observe import log
 from ..system import files
 from .columns import FIRST_VERSION
 from .kinds import version_of
+from .read import contents
 from .records import Record, encode, of_version, timestamp
 from .replay import DamagedError, Summary, check_owner, replay, summary
 from .terms import JournalError, RunBusyError, journal_name, stage_name
@@ -97,7 +98,7 @@ class Journal:
 
     def _adopt(self, descriptor: int, status: os.stat_result) -> Summary | None:
         try:
-            found = summary(files.read_up_to(descriptor, status.st_size))
+            found = summary(contents(descriptor, status))
             if found is not None:
                 mine = self._meta()
                 check_owner(found.first, mine["run"], mine["identity"])

@@ -5,10 +5,15 @@ import os
 from collections.abc import Callable
 from typing import TypeVar
 
+from ..hints import Final
 from ..system import files
-from .replay import Replayed, replay
+from .replay import DamagedError, Replayed, replay
 
-__all__ = ["looked_at", "read_journal"]
+__all__ = ["contents", "looked_at", "read_journal"]
+
+MAX_JOURNAL_BYTES: Final = 64 << 20
+"""Of a file that is read as a journal. A journal is made short long before: what is this large is none, or was planted
+to use up the memory of all runs."""
 
 Found = TypeVar("Found")
 
@@ -29,12 +34,13 @@ def looked_at(path: str, read: Callable[[bytes], Found]) -> tuple[Found, bool]:
 
     Raises:
         FileNotFoundError: there is no regular file of that name.
+        DamagedError: it is larger than any journal.
         OSError: it cannot be read.
     """
     while (opened := files.open_with_status(path, None)) is not None:
         descriptor, status = opened
         try:
-            found = read(files.read_up_to(descriptor, status.st_size))
+            found = read(contents(descriptor, status))
             if not files.try_lock(descriptor, shared=True):
                 return found, True
             if os.fstat(descriptor).st_nlink:
@@ -43,3 +49,15 @@ def looked_at(path: str, read: Callable[[bytes], Found]) -> tuple[Found, bool]:
             files.close(descriptor)
         # Made short, or removed, after it was opened: look again.
     raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+
+
+def contents(descriptor: int, status: os.stat_result) -> bytes:
+    """The bytes of an open journal.
+
+    Raises:
+        DamagedError: there are more than any journal has.
+        OSError: it cannot be read.
+    """
+    if status.st_size > MAX_JOURNAL_BYTES:
+        raise DamagedError(1, f"no journal has more than {MAX_JOURNAL_BYTES >> 20} MiB")
+    return files.read_up_to(descriptor, status.st_size)
