@@ -69,7 +69,7 @@ class World:
 
         self.source, self.sink = os.pipe()
         self.lanes = {A: OneLane(), B: OneLane()}
-        self.reader = Reader(self.source, cast("Loop", self), self.hand_out, lambda: False)
+        self.reader = Reader(self.source, cast("Loop", self), self.hand_out, lambda: False, self.is_busy)
         # That somebody may read, and that it does, are two steps, between which others act.
         self.reads = 0
         self.read = self.reader._read
@@ -91,6 +91,9 @@ class World:
 
     def fail(self, problem: BaseException) -> None:
         raise problem
+
+    def is_busy(self) -> bool:
+        return sum(NOTE not in name for name in self.handed) - len(self.answered) > 1
 
     def hand_out(self, frame: Any) -> Any:
         name = frame.decode()

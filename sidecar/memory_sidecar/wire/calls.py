@@ -51,6 +51,10 @@ class Calls:
     def is_full(self) -> bool:
         return self._waiting >= _MAX_WAITING
 
+    @property
+    def are_many(self) -> bool:
+        return len(self._by_id) > 1
+
     def add(self, call: Call) -> None:
         with self._guard:
             self._by_id[call.request.id] = call

@@ -38,6 +38,7 @@ class Loop:
         parent: Parent,
         receive: "Callable[[bytes | Outline], Lane | None]",
         is_full: Callable[[], bool],
+        is_busy: Callable[[], bool],
     ) -> None:
         self._parent = parent
         self._ends_at: float | None = None
@@ -49,7 +50,7 @@ class Loop:
         os.set_blocking(self._wake_read, False)
         self.poll = select.poll()
         """What the main thread waits for."""
-        self.reader = Reader(source, self, receive, is_full)
+        self.reader = Reader(source, self, receive, is_full, is_busy)
 
     def run(self) -> int:
         """Serve until something ends the session, and return its exit status."""

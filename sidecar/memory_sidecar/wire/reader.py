@@ -3,15 +3,17 @@
 A harness mostly waits for an answer before it asks again. Were the main thread to read each request, every call would
 cost two changes of threads, as much as all the rest of a short one. So who has read a frame leaves the reading to the
 lane that the frame is for, its heir: that serves the call, and then waits for the next frame itself. What comes while
-it still serves (a cancellation, a call of another run, the end of the pipe) is the main thread's to read.
+it still serves (a cancellation, a call of another run, the end of the pipe) is the main thread's to read, and so is
+what follows while several calls are under way: the lanes are busy with those.
 
     who reads next              heir    armed   what leads on
     ----------------------------------------------------------------------------------------------------------------
-    the main thread             None    yes     it read a frame for lane L                          -> L or main
+    the main thread             None    yes     it read a frame for lane L, the only one under way  -> L or main
     nobody: held, full, over    None    no      the main thread was woken, and looks again          -> main
     L or main, who comes first  L       yes     L has nothing left to serve, or but an answer       -> L
                                                 the pipe can be read, and L serves still            -> main
     L                           L       no      it read a frame for lane M (often itself)           -> M or main
+                                                other calls are under way besides                   -> main
                                                 its answer has to wait, or its run has ended        -> L or main
                                                 it may not go on: held, full, over                  -> nobody
 
@@ -51,11 +53,14 @@ class Reader:
         loop: "Loop",
         hand_out: "Callable[[bytes | Outline], Lane | None]",
         is_full: Callable[[], bool],
+        is_busy: Callable[[], bool],
     ) -> None:
+        """`is_full` says that enough is waiting, `is_busy` that several calls are under way."""
         self._source = source
         self._loop = loop
         self._hand_out = hand_out
         self._is_full = is_full
+        self._is_busy = is_busy
         self._lock = threading.Lock()
         self._heir: Lane | None = None
         self._armed = False
@@ -180,7 +185,7 @@ class Reader:
                 self._heir = None
                 self._loop.wake()
         elif last is not None or self._heir is None:
-            self._heir = last if self._kick is not None else None
+            self._heir = last if self._kick is not None and not self._is_busy() else None
             self._arm(True)
 
     def _arm(self, wanted: bool) -> None:

@@ -35,7 +35,13 @@ def serve(source: int, sink: int, parent: Parent, ticket: Ticket | TicketError, 
     gc.enable()
     try:
         gate = Gate(None, ticket.obstacle) if isinstance(ticket, TicketError) else Gate(ticket)
-        loop = Loop(source, parent, lambda frame: receive(session, frame), lambda: session.calls.is_full)
+        loop = Loop(
+            source,
+            parent,
+            lambda frame: receive(session, frame),
+            lambda: session.calls.is_full,
+            lambda: session.calls.are_many,
+        )
         session = Session(gate, service, threading.RLock(), loop.reader.listen)
         session.loop = loop
         session.output = Output(sink, loop)
