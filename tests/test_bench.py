@@ -5,7 +5,8 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any
 
-from bench import contestants, growth, measure, quoted, races, report
+import pytest
+from bench import contestants, growth, launch, measure, quoted, races, report
 from bench.measure import Case
 from tests.support.sidecar import ROOT
 
@@ -113,3 +114,13 @@ def test_the_documents_quote_what_was_measured() -> None:
     quoting = (ROOT / "docs" / "performance.md").read_text()
     assert quoted.quote(quoting, taken) == quoting
     assert (ROOT / "bench/results/full.svg").read_text() == report.picture(taken[0])
+
+
+def test_the_stages_of_a_launch_follow_each_other_and_fill_it(tmp_path: Path) -> None:
+    who = contestants.SidecarOnFiles()
+    who.seed(str(tmp_path), measure.notes(Case(2, 2048)))
+    taken = launch.launches(launch.Place(who, str(tmp_path), str(ROOT)))
+    ready, _ = taken.pop("ready"), taken.pop("end")
+    assert ready == pytest.approx(sum(taken.values()))
+    told = {stage: took for stage, took in taken.items() if stage not in ("site: venv, .pth files", "not told apart")}
+    assert all(took > 0 for took in told.values()), told
