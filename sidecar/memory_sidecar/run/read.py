@@ -3,9 +3,8 @@
 import errno
 import os
 from collections.abc import Callable
-from typing import TypeVar
 
-from ..hints import Final
+from ..hints import Final, TypeVar
 from ..system import files
 from .replay import DamagedError, Replayed, replay
 

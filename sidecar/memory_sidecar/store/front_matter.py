@@ -7,8 +7,8 @@ other byte stay. Pure: text in, text out.
 
 import re
 from collections.abc import Iterable
-from typing import Any, Final
 
+from ..hints import Any, Final
 from ..named_tuple import NamedTuple
 
 __all__ = ["Fields", "read"]
