@@ -27,8 +27,8 @@ class _Unguarded(_Files):
     guard = False
 
 
-TestGuarded = settle(_Guarded, examples=120, steps=50)
-TestUnguarded = settle(_Unguarded, examples=40, steps=50)
+TestGuarded = settle(_Guarded, examples=60, steps=50)
+TestUnguarded = settle(_Unguarded, examples=25, steps=50)
 
 
 @pytest.mark.long
