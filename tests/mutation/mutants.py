@@ -91,7 +91,7 @@ def _is_left_alone(node: ast.AST, field: str) -> bool:
         # A log's text is for people, too; what it counts is not.
         return any(word in name for word in _TELLS) or (name in _LOGS and field == "args")
     if isinstance(node, ast.Assign):
-        return getattr(node.targets[0], "id", "") in ("__all__", "TYPE_CHECKING")
+        return getattr(node.targets[0], "id", "") in ("__all__", "TYPE_CHECKING", "problem", "remedy")
     return isinstance(node, ast.JoinedStr | ast.Import | ast.ImportFrom)
 
 
