@@ -46,7 +46,7 @@ def test_nothing_that_is_left_out_is_loaded_before_it_is_asked_for() -> None:
         "nats_client.load()\n"
         "import memory_sidecar.backend.jetstream.bucket, memory_sidecar.backend.jetstream.thread, nats.errors\n"
         "left = ['nats.js', 'nats.js.api', 'ssl', '_ssl', 'asyncio.sslproto', 'importlib.metadata', 'uuid']\n"
-        "left += ['_hashlib', 'hmac', 'ipaddress', 'locale', 'subprocess']\n"
+        "left += ['_hashlib', 'hmac', 'ipaddress', 'locale', 'subprocess', 'inspect', 'dis', 'traceback']\n"
         "print([name for name in left if name in sys.modules])\n"
         "from nats.aio import client\n"
         "print(client.__version__)\n"
@@ -84,10 +84,35 @@ def test_everything_that_is_left_out_is_there_when_asked_for() -> None:
         "assert client.ipaddress.ip_address is ipaddress.ip_address\n"
         "assert asyncio.base_subprocess.subprocess.Popen is subprocess.Popen\n"
         "assert asyncio.run(echo('word')) == b'word\\n'\n"
+        "import inspect, traceback\n"
+        "assert asyncio.coroutines.inspect.signature is inspect.signature\n"
+        "assert asyncio.format_helpers.traceback.StackSummary is traceback.StackSummary\n"
         "print(asyncio.base_events.sslproto.SSLProtocol.__module__)\n"
         "print(asyncio.base_events.sslproto.SSLAgainErrors[0] is ssl.SSLWantReadError)\n"
     )
     assert told == "nats.js.client nats.js.api\nStatus True\nTrue\nasyncio.sslproto\nTrue\n"
+
+
+def test_what_a_callback_is_is_told_as_by_the_standard_library() -> None:
+    told = run(
+        "nats_client.load()\n"
+        "import asyncio, functools\n"
+        "asked = asyncio.coroutines.inspect.iscoroutinefunction\n"
+        "async def a(): pass\n"
+        "def b(): pass\n"
+        "async def c(): yield\n"
+        "class D:\n"
+        "    async def e(self): pass\n"
+        "    def f(self): pass\n"
+        "    async def __call__(self): pass\n"
+        "print([asked(it) for it in (a, b, c, D().e, D().f, D.e)], 'inspect' in sys.modules)\n"
+        "many = a, b, c, D, D(), D().e, D().f, D.e, print, None, functools.partial(a), functools.partial(D().e)\n"
+        "told = [asked(it) for it in many]\n"
+        "import inspect\n"
+        "assert inspect.iscoroutinefunction is not asked\n"
+        "print(told == [inspect.iscoroutinefunction(it) for it in many])\n"
+    )
+    assert told == "[True, False, False, True, False, True] False\nTrue\n"
 
 
 def test_a_program_that_loaded_them_before_keeps_its_own() -> None:

@@ -3,9 +3,9 @@
 Importing it as it is takes longer than the rest of a launch. It loads its JetStream classes, whose place
 `api` takes here; the reader of installed packages' metadata, only to learn its own version; `uuid`,
 for a way to subscribe that is not used here; `ipaddress`, for TLS; OpenSSL's hashes, through `secrets`, of which it
-takes random numbers; and, through asyncio, the TLS library, which a connection in plain text never calls, and
-`subprocess`. While it is imported, stand-ins take their places. Nothing is lost: a stand-in that is asked for anything
-loads the real module and hands that on.
+takes random numbers; and, through asyncio, the TLS library, which a connection in plain text never calls,
+`subprocess`, and what shows source code and tracebacks. While it is imported, stand-ins take their places. Nothing is
+lost: a stand-in that is asked for anything loads the real module and hands that on.
 """
 
 import os
@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from enum import StrEnum
 from importlib import import_module
-from types import ModuleType
+from types import FunctionType, GeneratorType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
 from ...system.digest import compare_digest
@@ -51,9 +51,24 @@ class _StandIn(ModuleType):
         return getattr(import_module(self.__name__), name)
 
 
-_LEFT_OUT: Final = ("nats.js", "nats.js.api", "ssl", "asyncio.sslproto", "uuid", "hmac", "ipaddress", "subprocess")
+def _is_coroutine_function(given: object) -> bool:
+    """As `inspect` says it, which the library asks of each callback; functions and methods don't need it loaded."""
+    function = given.__func__ if isinstance(given, MethodType) else given
+    if isinstance(function, FunctionType):
+        return bool(function.__code__.co_flags & _CO_COROUTINE)
+    return bool(import_module("inspect").iscoroutinefunction(given))
+
+
+_CO_COROUTINE: Final = 0x80  # of a code object whose function is an `async def`
+
+_LEFT_OUT: Final = (
+    *("nats.js", "nats.js.api", "uuid", "hmac", "ipaddress"),
+    *("ssl", "asyncio.sslproto", "subprocess", "inspect", "traceback"),
+)
 
 _TAKEN: Final[Mapping[str, Mapping[str, object]]] = {
+    "inspect": {"isgenerator": lambda it: isinstance(it, GeneratorType), "iscoroutinefunction": _is_coroutine_function},
+    "traceback": {"extract_stack": lambda *given, **named: import_module("traceback").extract_stack(*given, **named)},
     "hmac": {"compare_digest": compare_digest},
     "subprocess": {"PIPE": -1, "STDOUT": -2, "DEVNULL": -3},
     "uuid": {"uuid4": lambda: import_module("uuid").uuid4()},
