@@ -73,6 +73,12 @@ def test_the_last_of_two_counts_as_a_parser_has_it() -> None:
     assert outline(b'{"id":1,"id":{}}').request_id() is None
 
 
+@pytest.mark.parametrize("size", [1, 7, 1 << 20])
+def test_an_id_has_4096_bytes_at_most(size: int) -> None:
+    for length, known in ((4094, "i" * 4094), (4095, None)):
+        assert outline(b'{"id":"%s","method":"x"}' % (b"i" * length), size).request_id() == known
+
+
 def test_a_long_id_is_not_kept_and_what_follows_is_seen() -> None:
     longest = "x" * (MAX_ID - 2)
     assert outline(b'{"id":"%s"}' % longest.encode()).request_id() == longest
