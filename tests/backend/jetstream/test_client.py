@@ -23,6 +23,7 @@ from tests.support.certificates import Authority
 from memory_sidecar.backend.jetstream import api
 from memory_sidecar.backend.jetstream import client as nats_client
 from memory_sidecar.backend.jetstream.api import RefusedError
+from memory_sidecar.backend.jetstream.context import ContextError
 
 _START = "import sys\nfrom memory_sidecar.backend.jetstream import client as nats_client\n"
 
@@ -136,6 +137,13 @@ def test_the_library_that_is_not_installed_is_told() -> None:
         "print(type(ssl).__name__, type(importlib.metadata).__name__)\n"
     )
     assert told == "none\nmodule module\n"
+
+
+@pytest.mark.parametrize("part", ["_parse_header_lines", "_process_msg", "_flush_pending"])
+def test_a_version_whose_inner_parts_are_others_is_refused(monkeypatch: pytest.MonkeyPatch, part: str) -> None:
+    monkeypatch.delattr(Client, part)
+    with pytest.raises(ContextError, match=r"does not work with nats-py \d.*memory-sidecar\[jetstream\]"):
+        nats_client.connection(tls=False, nkey=None)
 
 
 def test_headers_have_the_librarys_names() -> None:

@@ -139,14 +139,42 @@ def _parsed(raw: bytes) -> dict[str, str]:
     return found
 
 
+_INNER_PARTS: Final = (
+    *("_process_err", "_process_op_err", "_connect_to_server", "_attempt_reconnect", "_process_info"),
+    *("_connect_command", "_parse_header_lines", "_process_headers", "_process_msg", "_build_message"),
+    *("_flush_pending", "_init_request_sub", "_pending", "_pending_data_size", "_resp_sub_prefix", "_sid"),
+    *("_transport", "_server_info", "_current_server", "_public_nkey"),
+)
+"""What the library doesn't promise to keep, and what is mended rests on: looked for before each connection, since a
+habit that is mended in vain would show only when it costs something."""
+
+
+def _refuse_other_versions() -> None:
+    from nats.aio import client as library
+
+    from .context import ContextError  # loads what the library is first loaded without
+
+    if not all(hasattr(library.Client(), name) for name in _INNER_PARTS):
+        raise ContextError(
+            f"the jetstream backend does not work with nats-py {library.__version__}",
+            'install a version that it works with: pip install "memory-sidecar[jetstream]"',
+        )
+
+
 def connection(tls: bool, nkey: str | None) -> "Client":
     """A client that is not connected yet. `tls`: plain text is out of the question. `nkey`: the public key to log in
-    with; the library takes only files of a format of its own."""
+    with; the library takes only files of a format of its own.
+
+    Raises:
+        ContextError: the library is of a version whose inner parts are others than those that are mended here.
+    """
     import asyncio
 
     import nats.errors
 
     from .requests import Requests
+
+    _refuse_other_versions()
 
     class Connection(Requests):
         def __init__(self) -> None:
