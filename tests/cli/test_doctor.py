@@ -353,6 +353,8 @@ def test_of_what_a_store_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert told(store) == [("notes", "ok")]
     monkeypatch.setattr(doctor, "_NEARLY_FULL", 0)
     assert told(store) == [("memory-nearly-full", "note")]
+    monkeypatch.setattr(doctor, "MAX_ENTRIES", 0)
+    assert told(store) == [("memory-full", "wrong")]
     tmp_path.rename(tmp_path.with_name("away"))
     assert told(store) == [("store-failed", "wrong")]
     tmp_path.with_name("away").rename(tmp_path)

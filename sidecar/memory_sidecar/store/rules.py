@@ -162,10 +162,11 @@ def validate_write(key: str, description: str, content: str) -> str:
 def check_capacity(entries: int) -> None:
     """Raise `StoreFullError` if a store of `entries` entries has no room for one more."""
     if entries >= MAX_ENTRIES:
-        # Other programs may have stored more than ours would.
-        surplus = entries - MAX_ENTRIES + 1
-        delete = "delete one that is" if surplus == 1 else f"delete {surplus} that are"
+        # What a run did not write may be a person's own notes: no model is told to remove those, however many there are.
+        # To delete one makes room only where nobody has stored more than ours would.
+        free = "Overwrite or delete" if entries == MAX_ENTRIES else "Overwrite"
         raise StoreFullError(
             f"The memory is full: it holds {entries} entries, and may hold {MAX_ENTRIES}. "
-            f"Overwrite an entry that is no longer needed, or {delete}, then try again."
+            f"{free} one that you wrote and that is no longer needed, or go on without; its operator must make room for "
+            "more."
         )

@@ -23,6 +23,7 @@ CODES: Final = {
     "store-unusable": "the store cannot be opened, or the broker not reached",
     "store-failed": "the store was opened, and does not answer",
     "notes": "how many notes there are",
+    "memory-full": "as many notes as a memory may hold, or more: no new one can be stored",
     "memory-nearly-full": "nine tenths of the notes that a memory may hold",
     "note-unreadable": "a note cannot be read",
     "notes-open-to-others": "other users may read or change notes",

@@ -291,17 +291,22 @@ def _notes(
     finally:
         running.close()
     where = running.opened.store.info().location
-    yield Check(
-        "memory-nearly-full" if len(items) >= _NEARLY_FULL else "notes",
-        name,
-        "note" if len(items) >= _NEARLY_FULL else "ok",
-        f"{len(items)} of {MAX_ENTRIES} notes" + (f" in {where}" if where else ""),
-        f"remove what is not needed: {command(options, 'list')}, then {command(options, 'quarantine', 'KEY')}"
-        if len(items) >= _NEARLY_FULL
-        else "",
-    )
+    yield _room(len(items), name, f" in {where}" if where else "", directory, options)
     for found, mend in unreadable:
         yield Check("note-unreadable", name, "wrong", found, mend)
+
+
+def _room(notes: int, name: str, where: str, directory: Directory | None, options: Mapping[str, str | None]) -> Check:
+    """How many notes there are, and whether one more can be stored."""
+    found = f"{notes} of {MAX_ENTRIES} notes{where}"
+    if notes < _NEARLY_FULL:
+        return Check("notes", name, "ok", found)
+    mend = f"remove what is not needed: {command(options, 'list')}, then {command(options, 'quarantine', 'KEY')}"
+    if notes < MAX_ENTRIES:
+        return Check("memory-nearly-full", name, "note", found, mend)
+    if directory is not None:
+        mend += f"; or set {directory.option}, to keep the memory apart from notes of people"
+    return Check("memory-full", name, "wrong", f"{found}: no new one can be stored", mend)
 
 
 def _apart(given: Arguments, config: Config, identity: str | None) -> Checks:
