@@ -11,7 +11,7 @@ from memory_sidecar.assemble import Arguments
 from memory_sidecar.cli.notes.quarantine import _move
 from memory_sidecar.cli.shared.memory import opened
 from memory_sidecar.store.contract import Entry
-from memory_sidecar.store.errors import OutcomeUnknownError
+from memory_sidecar.store.errors import ConflictError, OutcomeUnknownError
 
 from .conftest import Cli, Place
 
@@ -149,10 +149,16 @@ def test_a_key_that_looks_like_an_option_can_be_put_back_as_is_told(cli: Cli, pl
     assert cli("show", *place.options, "--", key).status == 0
 
 
-RAW = [b"\xff\xfe not text", b"---\nSENTINEL: [\xff\n---\n\nbody\n", b"\x80" * 69600]
+RAW = [
+    b"\xff\xfe not text",
+    b"---\nSENTINEL: [\xff\n---\n\nbody\n",
+    b"\x80" * 69600,
+    b"---\ndescription: d\n---\n\n" + b"x" * 69600,
+    b"y" * 5_000_000 + b"the end",
+]
 
 
-@pytest.mark.parametrize("raw", RAW, ids=["bytes", "header", "as large as a note may be"])
+@pytest.mark.parametrize("raw", RAW, ids=["bytes", "header", "as large as may be read", "larger", "far larger"])
 def test_what_is_no_readable_note_is_kept_byte_for_byte(cli: Cli, place: Place, raw: bytes) -> None:
     place.write("fine")
     (place.notes / "bad.md").write_bytes(raw)
@@ -172,10 +178,26 @@ def test_what_is_no_readable_note_is_kept_byte_for_byte(cli: Cli, place: Place, 
 
 def test_what_cannot_be_read_whole_is_left_where_it_is(cli: Cli, place: Place) -> None:
     place.write("fine")
-    (place.notes / "huge.md").write_bytes(b"\xff" * 70_000)
-    assert cli("quarantine", "huge", *place.options).status == 1
-    assert (place.notes / "huge.md").stat().st_size == 70_000
+    with (place.notes / "huge.md").open("wb") as huge:
+        huge.truncate((64 << 20) + 1)
+    done = cli("quarantine", "huge", *place.options)
+    assert (done.status, "larger than an entry may be" in done.err) == (1, True)
+    assert (place.notes / "huge.md").stat().st_size == (64 << 20) + 1
     assert kept(place) == []
+
+
+def test_a_large_note_that_is_changed_meanwhile_is_removed_only_as_it_was_copied(cli: Cli, place: Place) -> None:
+    """Beyond what a run reads too."""
+    place.write("fine")
+    note = place.notes / "large.md"
+    note.write_bytes(b"x" * 100_000)
+    with opened(Arguments(store_dir=str(place.path), identity="bot"), write=True) as memory:
+        whole = memory.store.backend.whole()  # type: ignore[attr-defined]
+        seen = whole.get("large").revision
+        note.write_bytes(b"x" * 99_999 + b"y")
+        with pytest.raises(ConflictError):
+            whole.remove("large", seen)
+    assert note.read_bytes().endswith(b"xy")
 
 
 @pytest.mark.parametrize(

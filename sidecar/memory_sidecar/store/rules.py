@@ -162,11 +162,11 @@ def validate_write(key: str, description: str, content: str) -> str:
 def check_capacity(entries: int) -> None:
     """Raise `StoreFullError` if a store of `entries` entries has no room for one more."""
     if entries >= MAX_ENTRIES:
-        # What a run did not write may be a person's own notes: no model is told to remove those, however many there are.
+        # What a run did not write may be a person's own: no model is told to remove that, however much there is.
         # To delete one makes room only where nobody has stored more than ours would.
         free = "Overwrite or delete" if entries == MAX_ENTRIES else "Overwrite"
         raise StoreFullError(
             f"The memory is full: it holds {entries} entries, and may hold {MAX_ENTRIES}. "
-            f"{free} one that you wrote and that is no longer needed, or go on without; its operator must make room for "
-            "more."
+            f"{free} one that you wrote and that is no longer needed, or go on without; "
+            "its operator must make room for more."
         )

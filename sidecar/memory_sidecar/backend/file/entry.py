@@ -16,8 +16,9 @@ __all__ = ["SUFFIX", "is_occupied", "require", "revision_of", "stored", "taken"]
 SUFFIX: Final = ".md"
 
 
-def stored(directory: int, name: str) -> bytes | None:
-    """The document under `name`, or None if nothing of that name is a regular file."""
+def stored(directory: int, name: str, largest: int = MAX_READ_BYTES) -> bytes | None:
+    """The document under `name`, or None if nothing of that name is a regular file. Of one that is larger than
+    `largest`, one byte more than that."""
     try:
         opened = files.open_with_status(name, directory)
     except PermissionError as error:
@@ -26,7 +27,7 @@ def stored(directory: int, name: str) -> bytes | None:
         return None
     descriptor, status = opened
     try:
-        return files.read_up_to(descriptor, MAX_READ_BYTES + 1, status.st_size)
+        return files.read_up_to(descriptor, largest + 1, status.st_size)
     finally:
         files.close(descriptor)
 

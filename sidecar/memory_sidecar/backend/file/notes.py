@@ -10,8 +10,11 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from ...hints import Final
 from ...store.contract import ABSENT, ANYTHING, Expected, Info, Item, Stored
+from ...store.document import check_text
 from ...store.errors import ConflictError, InvalidError, OutcomeUnknownError, StoreError, UnavailableError
+from ...store.rules import MAX_READ_BYTES
 from ...system import files, staging
 from ...system.together import Together
 from . import swap
@@ -21,6 +24,9 @@ from .refusals import REPLACED, TOO_LONG, explained, occupied
 
 __all__ = ["FileBackend"]
 
+_LARGEST_KEPT: Final = 64 << 20
+"""Of a note that an operator moves away whole: in base64 it is still one line that `store.portable` takes."""
+
 
 class FileBackend:
     """A `Backend` over one directory. Independent processes may share it.
@@ -29,9 +35,11 @@ class FileBackend:
     taken back is none.
     """
 
-    def __init__(self, directory: str, *, follow: bool = True) -> None:
+    def __init__(self, directory: str, *, follow: bool = True, largest: int = MAX_READ_BYTES) -> None:
+        """`largest`: how much of a document `get` reads; of a larger one, a byte more."""
         self._path = directory
         self._follow = follow
+        self._largest = largest
         self._first = _identity(directory)
         self._listing = Listing()
         self._together = Together()
@@ -45,11 +53,13 @@ class FileBackend:
 
     def get(self, key: str, *, after: str | None = None) -> Stored | None:  # noqa: ARG002 - nothing lags here
         with self._directory() as directory:
-            document = stored(directory, key + SUFFIX)
+            document = stored(directory, key + SUFFIX, self._largest)
             if document is None:
                 if is_occupied(directory, key + SUFFIX):
                     raise occupied()
                 return None
+        if len(document) > self._largest > MAX_READ_BYTES:
+            check_text(document)  # whoever wants it whole must not take a part for it
         return Stored(revision_of(document), document)
 
     def written(self, key: str) -> str | None:
@@ -60,6 +70,18 @@ class FileBackend:
             except FileNotFoundError:
                 return None
         return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + f".{int(seconds % 1 * 1000):03d}Z"
+
+    def size(self, key: str) -> int | None:
+        """How many bytes the document has, however many may be read; None if there is none. For operators' commands."""
+        with self._directory() as directory:
+            try:
+                return os.stat(key + SUFFIX, dir_fd=directory, follow_symlinks=False).st_size
+            except FileNotFoundError:
+                return None
+
+    def whole(self) -> "FileBackend":
+        """The same notes, for an operator's command that moves one away: also those larger than a note may be."""
+        return FileBackend(self._path, follow=self._follow, largest=_LARGEST_KEPT)
 
     def put(self, key: str, document: bytes, expected: Expected) -> str:
         name, revision = key + SUFFIX, revision_of(document)
@@ -87,7 +109,7 @@ class FileBackend:
         name = key + SUFFIX
         with self._directory() as directory:
             with self._together.locked(directory):
-                document = stored(directory, name)
+                document = stored(directory, name, self._largest)
                 if document is None:
                     if is_occupied(directory, name):
                         raise occupied()
@@ -95,7 +117,7 @@ class FileBackend:
                 revision = revision_of(document)
                 if expected not in (ANYTHING, revision):
                     raise ConflictError(absent=False)
-                removed = swap.remove(directory, key, expected)
+                removed = swap.remove(directory, key, expected, self._largest)
                 if removed is None:
                     return None
             self._make_durable(directory, removed)

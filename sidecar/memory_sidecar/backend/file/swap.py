@@ -22,6 +22,7 @@ from contextlib import suppress
 from ...hints import Final
 from ...store.contract import ANYTHING, Expected
 from ...store.errors import ConflictError, OutcomeUnknownError, UnreadableError
+from ...store.rules import MAX_READ_BYTES
 from ...system import exchange, files, staging
 from .entry import SUFFIX, revision_of, stored
 
@@ -67,8 +68,10 @@ def replace(directory: int, stage: str, key: str, revision: str, expected: str) 
     _drop(directory, aside)
 
 
-def remove(directory: int, key: str, expected: Expected) -> str | None:
+def remove(directory: int, key: str, expected: Expected, largest: int = MAX_READ_BYTES) -> str | None:
     """Remove the note `expected`. Returns its revision; None if nothing has the key's name.
+
+    `largest` is as of `entry.stored`.
 
     Raises:
         ConflictError: another note is there; it stays, or is back.
@@ -79,7 +82,7 @@ def remove(directory: int, key: str, expected: Expected) -> str | None:
     except FileNotFoundError:
         return None  # somebody who takes no lock was faster
     try:
-        met = _look(directory, aside)
+        met = _look(directory, aside, largest)
     except OSError:
         _restore(directory, aside, name)
         raise
@@ -147,10 +150,10 @@ def _set_aside(directory: int, name: str, key: str, expected: str, revision: str
     raise AssertionError("one of the two is the last")
 
 
-def _look(directory: int, name: str) -> str | None:
+def _look(directory: int, name: str, largest: int = MAX_READ_BYTES) -> str | None:
     """The revision of what has the name; None if it is no note, or may not be read."""
     try:
-        document = stored(directory, name)
+        document = stored(directory, name, largest)
     except UnreadableError:
         return None
     return None if document is None else revision_of(document)

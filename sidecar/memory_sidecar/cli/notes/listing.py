@@ -7,7 +7,7 @@ Exit statuses: 0 done; 64 wrong usage; 78 the configuration or the memory cannot
 """
 
 import argparse
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from ...exits import EX_USAGE
 from ...store.contract import Item
@@ -76,6 +76,9 @@ def _measured(memory: Memory, items: Iterable[Item], what: str) -> list[tuple[It
 
 
 def _size(memory: Memory, key: str) -> int | None:
+    told: Callable[[str], int | None] | None = getattr(memory.store.backend, "size", None)
+    if told is not None:
+        return told(key)
     try:
         stored = memory.ask(lambda: memory.store.backend.get(key))
     except UnreadableError:

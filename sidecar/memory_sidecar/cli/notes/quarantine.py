@@ -19,7 +19,7 @@ configuration, the memory or a directory cannot be used.
 
 import argparse
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
 
@@ -28,7 +28,7 @@ from ...exits import EX_CONFIG, EX_FOUND, EX_USAGE
 from ...plain import visible
 from ...run.records import timestamp
 from ...run.saw import Answer, Sought, saw
-from ...store.contract import Entry, Stored
+from ...store.contract import Backend, Entry, Stored
 from ...store.document import UNREADABLE, check_text, parse
 from ...store.errors import ConflictError, InvalidError, KeyNotFoundError, StoreError, UnreadableError
 from ...store.portable import Note, Raw, encode, raw_members
@@ -152,14 +152,14 @@ def _move(memory: Memory, key: str, reason: str, directory: str) -> tuple[str, E
     except InvalidError as error:
         raise Failure(str(error), status=EX_USAGE) from error
     for _ in range(_ATTEMPTS):
-        stored = _stored(memory, key)
+        stored, backend = _stored(memory, key)
         holds = memory.opened.holds
         proof = stored.revision if holds is not None and memory.ask(partial(holds, key, stored.revision)) else ""
         kept = _as_kept(key, stored.document)
         path = _keep(memory, kept, stored.revision, reason, directory)
         entry = kept.entry if isinstance(kept, Note) else Entry(kept.description, "")
         try:
-            if _remove(memory, key, stored.revision):
+            if _remove(memory, backend, key, stored.revision):
                 return path, entry, stored.revision, proof
         except BaseException:
             complain(f"{key} may still be in the memory; a copy is in {path}")
@@ -168,22 +168,29 @@ def _move(memory: Memory, key: str, reason: str, directory: str) -> tuple[str, E
     raise Failure(f"runs keep changing {key}", "end them, or try again")
 
 
-def _stored(memory: Memory, key: str) -> Stored:
-    """What is stored under a key.
+def _stored(memory: Memory, key: str) -> tuple[Stored, Backend]:
+    """What is stored under a key, and the backend that reads it whole.
 
     Raises:
         KeyNotFoundError: nothing is.
         Failure: it cannot be read at all, or not whole.
     """
+    backend = memory.store.backend
     try:
-        stored = memory.ask(lambda: memory.store.backend.get(key))
+        stored = memory.ask(lambda: backend.get(key))
         if stored is not None and len(stored.document) > MAX_READ_BYTES:
-            check_text(stored.document)
+            # It may be cut. Ours can read it whole all the same; a store of others need not.
+            whole: Callable[[], Backend] | None = getattr(backend, "whole", None)
+            if whole is None:
+                check_text(stored.document)
+            else:
+                backend = whole()
+                stored = memory.ask(lambda: backend.get(key))
     except UnreadableError as error:
         raise Failure(*unreadable(memory, key, error)) from error
     if stored is None:
         raise KeyNotFoundError
-    return stored
+    return stored, backend
 
 
 def _as_kept(key: str, document: bytes) -> Note | Raw:
@@ -230,10 +237,10 @@ def _keep(memory: Memory, kept: Note | Raw, revision: str, reason: str, director
     return path
 
 
-def _remove(memory: Memory, key: str, revision: str) -> bool:
+def _remove(memory: Memory, backend: Backend, key: str, revision: str) -> bool:
     """Whether that very revision was removed, be it a readable note or not."""
     try:
-        return memory.ask(lambda: memory.store.backend.remove(key, revision)) is not None
+        return memory.ask(lambda: backend.remove(key, revision)) is not None
     except ConflictError:
         return False
 
