@@ -83,7 +83,7 @@ def stopped_at(
 
 
 READ = "memory_sidecar.backend.file.notes:stored"
-LIST = "memory_sidecar.backend.file.listing:names"
+LIST = "memory_sidecar.backend.file.listing:keys"
 RUNS = "memory_sidecar.run.ledger:glance"
 
 

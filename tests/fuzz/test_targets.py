@@ -121,6 +121,7 @@ def _telling(content: bytes) -> Any:
     raise nats_context.ContextError(f"the file holds {content[-90:].decode(errors='replace')!r}", "mend it")
 
 
+_read_entry = document._entry
 _read_record = replaying._record
 
 
@@ -140,7 +141,12 @@ CONTROLS = {
         json.JSONDecoder(parse_constant=codec._refuse_constant).decode,
     ),
     "a description is cut": ("documents", document, "one_line", lambda text: text[:5]),
-    "a body is trimmed": ("documents", document, "_FENCED", re.compile(rb"---\n(?P<yaml>.*?)^---\s*", re.S | re.M)),
+    "a body is trimmed": (
+        "documents",
+        document,
+        "_entry",
+        lambda description, whole, end: _read_entry(description, whole.rstrip(), end),
+    ),
     "a loss is taken for a grant": ("journals", replaying, "_record", _grown),
     "a library's error comes through": ("configurations", config, "Exception", yaml.YAMLError),
     "a context is quoted": ("contexts", nats_context, "parse", _quoting),
