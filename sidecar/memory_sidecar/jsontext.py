@@ -1,8 +1,8 @@
 """JSON, by the code in C that `json` itself calls: loading that module, and `re` for it, took an eighth of a launch.
 
 A text that is no JSON is given to `json`, which is loaded then and says what is wrong. So is every text where the code
-in C is not to be had: in another Python than CPython, and in a debug build, which would end at the first text that is
-no JSON while `json` isn't loaded.
+in C is not to be had: in another Python than CPython, in one that is newer than those that were tried, and in a debug
+build, which would end at the first text that is no JSON while `json` isn't loaded.
 """
 
 import sys
@@ -13,7 +13,8 @@ from .hints import Any, Final
 __all__ = ["decoder", "encoder"]
 
 try:
-    if hasattr(sys, "gettotalrefcount"):  # a debug build
+    # A debug build, or a version in which this was not tried: what `json` calls may have changed there.
+    if hasattr(sys, "gettotalrefcount") or sys.version_info >= (3, 15):
         raise ImportError
     from _json import encode_basestring, encode_basestring_ascii, make_encoder, make_scanner
 except ImportError:

@@ -7,12 +7,26 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.sidecar import Sidecar, launched, until
+from tests.support.sidecar import Sidecar, launched, patched, until
+
+SYSTEMS = {
+    "as it is": "",
+    "without epoll": "import select; del select.epoll",
+    "without eventfd": "import os; del os.eventfd",
+    "whose pipes cannot be asked not to wait": """
+import errno, os
+def pwritev(*_):
+    raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
+os.pwritev = pwritev
+""",
+    "whose pipes do not wait": "import os; os.set_blocking(0, False); os.set_blocking(1, False)",
+}
+"""What runs in the sidecar first, to make it one of a system of this kind."""
 
 
-@pytest.fixture
-def sidecar(tmp_path: Path) -> Iterator[Sidecar]:
-    with launched(tmp_path) as running:
+@pytest.fixture(params=SYSTEMS)
+def sidecar(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Sidecar]:
+    with launched(tmp_path, env=patched(tmp_path, SYSTEMS[request.param])) as running:
         yield running
 
 
@@ -21,6 +35,7 @@ def waits_of_main_thread(sidecar: Sidecar) -> int:
     return int(re.findall(r"^voluntary_ctxt_switches:\s+(\d+)", status, re.MULTILINE)[0])
 
 
+@pytest.mark.parametrize("sidecar", ["as it is", "whose pipes do not wait"], indirect=True)
 @pytest.mark.parametrize("tool", ["memory_read", "memory_list", "memory_write"])
 def test_calls_one_after_the_other_do_not_wake_the_main_thread(sidecar: Sidecar, tool: str) -> None:
     arguments = {
