@@ -18,7 +18,7 @@ from contextlib import closing, contextmanager
 from typing import NamedTuple
 from urllib.parse import quote
 
-from memory_sidecar.own_store import BackendError, Fact, OpenedStore, OwnStore, Place, fact, guarded, main
+from memory_sidecar.own_store import BackendError, Fact, NotMadeError, OpenedStore, OwnStore, Place, fact, guarded, main
 from memory_sidecar.store.contract import ABSENT, ANYTHING, Expected, Info, Item, Stored
 from memory_sidecar.store.document import UNREADABLE, parse_description
 from memory_sidecar.store.errors import ConflictError, OutcomeUnknownError, UnavailableError, UnreadableError
@@ -121,7 +121,9 @@ def _described(document: bytes) -> str:
 def open_sqlite(options: SqliteOptions, place: Place) -> OpenedStore:
     path = os.path.abspath(os.path.join(place.base or "", options.file))
     if not place.make and not (os.path.exists(path) and os.path.getsize(path)):
-        raise BackendError(
+        # Where a start would make it, `doctor` and `info --check` find nothing wrong with that.
+        can_be_made = os.access(os.path.dirname(path), os.W_OK | os.X_OK)
+        raise (NotMadeError if can_be_made else BackendError)(
             f"there is no database {path}", "check harness.memory.options.file, or start its harness once"
         )
     try:

@@ -15,14 +15,25 @@ from collections.abc import Sequence
 
 from .backend.choose import bring
 from .backend.description import Fact, fact, guarded
-from .backend.opened import BackendError
+from .backend.opened import BackendError, NotMadeError
 from .backend.own import OpenedStore, OpenedStores, OwnStore, row
 from .backend.row import Place
 from .cli import COMMANDS
 from .cli import main as command_line
 from .cli.shared import remedy
 
-__all__ = ["BackendError", "Fact", "OpenedStore", "OpenedStores", "OwnStore", "Place", "fact", "guarded", "main"]
+__all__ = [
+    "BackendError",
+    "Fact",
+    "NotMadeError",
+    "OpenedStore",
+    "OpenedStores",
+    "OwnStore",
+    "Place",
+    "fact",
+    "guarded",
+    "main",
+]
 
 
 def main(own: OwnStore, words: Sequence[str] | None = None) -> int:

@@ -192,6 +192,15 @@ def test_of_the_configuration(cli: Cli, place: Place, tmp_path: Path) -> None:
     assert told(on % (tmp_path / "file"))["directory-unusable"] == "wrong"
     together = told(on % (place.path / "x"), "--journal-dir", str(place.path / "x"))
     assert together["shared-directory"] == "wrong"
+    # Each identity has a directory of journals; a directory for all of them is that of somebody's notes too.
+    for notes in ("runs", "runs/bot", "runs/other"):
+        (place.path / notes).mkdir(parents=True, exist_ok=True)
+        assert told(on % notes)["shared-directory"] == "wrong", notes
+    for notes in ("memory/bot", ".", "runs/bot/deeper/still", "notes"):
+        assert "shared-directory" not in told(on % notes), notes
+    assert told("{identity: bot, harness: {memory: {enabled: true}}}", "--journal-dir", str(place.path / "memory"))[
+        "shared-directory"
+    ]
     assert told(on % "x", "--journal-dir", "~nobody-there/x")["config-unusable"] == "wrong"
     assert told(on % "x", "--run", "a b")["run-unusable"] == "wrong"
     assert told(on % "x", "--run", "new")["run"] == "ok"

@@ -560,3 +560,28 @@ def test_the_command_that_doctor_tells_names_whose_memory(cli: Cli, place: Place
     told = cli("doctor", "--store-dir", place.path).out
     assert f"memory-sidecar try --identity NAME --store-dir {place.path}" in told
     assert f"memory-sidecar try --identity bot --store-dir {place.path}" in cli("doctor", *place.options).out
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (
+            "list --ident x",
+            "--ident is no option of memory-sidecar list; did you mean --identity? see memory-sidecar list",
+        ),
+        ("list --conf=F", "--conf is no option of memory-sidecar list; did you mean --config? see memory-sidecar list"),
+        (
+            "runs --jso",
+            "--jso is no option of memory-sidecar runs; did you mean --json? see memory-sidecar runs --help",
+        ),
+        ("runs show r --store-d x", "did you mean --store-dir? see memory-sidecar runs show --help"),
+        ("serve --identty x", "--identty is no option of memory-sidecar serve; did you mean --identity? see memory-"),
+        ("doctor --zzz", "--zzz is no option of memory-sidecar doctor; known are: --help, "),
+        ("list more", "unrecognized arguments: more; see memory-sidecar list --help"),
+        ("--versio list", "--versio is no option of memory-sidecar; did you mean --version? see memory-sidecar --help"),
+    ],
+)
+def test_an_option_is_written_out_and_a_misspelt_one_is_told_with_its_command(cli: Cli, words: str, says: str) -> None:
+    """One that is cut short would mean another as soon as a second begins so."""
+    done = cli(*words.split())
+    assert (done.status, says in done.err) == (64, True), done.err

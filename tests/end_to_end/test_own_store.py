@@ -262,6 +262,14 @@ def test_every_command_knows_it(tmp_path: Path) -> None:
     assert program("list", *places).returncode == 78
     assert not (tmp_path / "state").exists()
     (tmp_path / "state").mkdir()
+    # A start would make it, which is no refusal.
+    looked = program("info", "--check", *places)
+    assert (looked.returncode, "will be made at the first start" in looked.stdout) == (0, True), looked.stdout
+    told = program("doctor", "--json", *places)
+    codes = {one["code"]: one["state"] for one in json.loads(told.stdout)["checks"]}
+    assert (told.returncode, codes["store-missing"]) == (0, "ok")
+    assert program("list", *places).returncode == 78
+    assert not list((tmp_path / "state").iterdir())
 
     (tmp_path / "notes").write_text('{"key": "plan", "description": "About plan", "content": "The plan."}\n')
     assert program("import", "notes", *places).stdout == "1 created\n"

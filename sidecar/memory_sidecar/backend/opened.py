@@ -2,15 +2,22 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
+from ..hints import ClassVar
 from ..named_tuple import NamedTuple
 from ..remedy import RemedyError
 from ..store.authority import Store
 
-__all__ = ["BackendError", "Opened", "Running", "nothing"]
+__all__ = ["BackendError", "NotMadeError", "Opened", "Running", "nothing"]
 
 
 class BackendError(RemedyError):
     """A backend cannot be opened: the run must not start. It is told to the operator, with the remedy."""
+
+
+class NotMadeError(BackendError):
+    """There is no such store yet, and it was not to be made; a run that starts makes it."""
+
+    THEN: ClassVar[str] = "it will be made at the first start"
 
 
 class Opened(NamedTuple):

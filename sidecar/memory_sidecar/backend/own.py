@@ -13,7 +13,7 @@ from ..store.contract import Backend, Info
 from ..store.nowhere import Nowhere
 from ..store.rules import is_key
 from ..system.digest import digest
-from .opened import BackendError, Opened, Running, nothing
+from .opened import BackendError, NotMadeError, Opened, Running, nothing
 from .row import Place, Row
 
 if TYPE_CHECKING:
@@ -101,9 +101,12 @@ def row(own: OwnStore) -> Row:
         return Description(own.describe(options, place), named=place.identity is not None or not own.by_identity)
 
     def check(options: Any, place: Place) -> "Looked":
-        from .description import Looked, counted
+        from .description import Looked, counted, fact
 
-        running = open_own(options, place._replace(read_only=True, make=False))
+        try:
+            running = open_own(options, place._replace(read_only=True, make=False))
+        except NotMadeError:
+            return Looked([fact("notes", 0), fact("unreadable", 0), fact("store", NotMadeError.THEN)])
         try:
             running.begin()
             return Looked([*counted(running.opened.store)])

@@ -40,6 +40,7 @@ CODES: Final = {
     "jwt-expired": "the user's JWT has expired",
     "jwt-expires": "the user's JWT expires within 14 days",
     "directory": "the directory is there, private and usable",
+    "store-missing": "the store will be made at the first start",
     "directory-missing": "the directory will be made at the first start",
     "directory-unusable": "it is no directory, or this user cannot read or write it",
     "directory-open-to-others": "other users may read the directory, or it is another user's",

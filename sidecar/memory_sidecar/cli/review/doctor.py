@@ -19,12 +19,13 @@ from typing import Final, NamedTuple
 from ...assemble import Arguments, default_journal_dir, settle
 from ...backend.choose import check, describe, open_backend, row_of
 from ...backend.description import Directory, Looked
-from ...backend.opened import BackendError, Running
+from ...backend.opened import BackendError, NotMadeError, Running
 from ...backend.row import Row
 from ...config import Config
 from ...exits import EX_FOUND, EX_USAGE
 from ...plain import visible
 from ...remedy import RemedyError
+from ...run.directory import identity_directory
 from ...store.errors import KeyNotFoundError, StoreError, UnreadableError
 from ...store.rules import MAX_ENTRIES, is_key
 from ...system import files
@@ -224,6 +225,9 @@ def _store(given: Arguments, config: Config, identity: str | None, row: Row) -> 
         yield from litter("store", path)
     try:
         running = open_backend(config, identity or "", given.store_dir, read_only=True, make=False, locked=True)
+    except NotMadeError as error:
+        yield Check("store-missing", row.label, "ok", f"{error.problem}; {NotMadeError.THEN}")
+        return
     except BackendError as error:
         yield wrong("store-unusable", row.label, error)
         return
@@ -313,14 +317,19 @@ def _apart(given: Arguments, config: Config, identity: str | None) -> Checks:
     """Whether notes and journals have a directory each. What cannot be told is told by the other checks."""
     with suppress(RemedyError):
         where = describe(config, identity, given.store_dir).directory
-        if where is None or where.path is None:
+        if where is None:
             return
+        notes = os.path.realpath(where.path or where.parent)
         journals = given.journal_dir or default_journal_dir(given.store_dir)
-        if os.path.realpath(where.path) == os.path.realpath(journals):
+        # Journals lie in a directory for each identity, so each directory in that of the journals is taken for one.
+        taken = {os.path.realpath(journals)}
+        if identity is not None and is_key(identity):
+            taken.add(os.path.realpath(identity_directory(journals, identity)))
+        if notes in taken or os.path.dirname(notes) in taken:
             yield Check(
                 "shared-directory",
                 "journal",
                 "wrong",
-                f"notes and journals are in one directory, {where.path}",
+                f"notes and journals are in one directory, {where.path or where.parent}",
                 f"set --journal-dir, or {where.option}, to another one",
             )
