@@ -149,6 +149,17 @@ _INNER_PARTS: Final = (
 habit that is mended in vain would show only when it costs something."""
 
 
+def _read_in_pieces(transport: Any) -> None:
+    """asyncio reserves 256 KiB for each read, which the allocator asks of the system anew each time and gives back
+    (see `system.allocator`): two system calls and new pages for every answer. A smaller piece comes from the heap."""
+    reading = getattr(getattr(transport, "_io_writer", None), "transport", None)
+    if reading is not None and hasattr(reading, "max_size"):
+        reading.max_size = _PIECE
+
+
+_PIECE: Final = 64 * 1024  # bytes; half of what is mapped by itself
+
+
 def _refuse_other_versions() -> None:
     from nats.aio import client as library
 
@@ -195,6 +206,7 @@ def connection(tls: bool, nkey: str | None) -> "Client":
             if self._transport:
                 self._transport.close()  # type: ignore[no-untyped-call]
             await super()._connect_to_server(s)
+            _read_in_pieces(self._transport)
 
         async def _attempt_reconnect(self) -> None:
             # Where a connection is lost again while it is made anew, the library tells twice that its attempt ended.
