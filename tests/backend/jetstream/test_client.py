@@ -24,6 +24,7 @@ from memory_sidecar.backend.jetstream import api
 from memory_sidecar.backend.jetstream import client as nats_client
 from memory_sidecar.backend.jetstream.api import RefusedError
 from memory_sidecar.backend.jetstream.context import ContextError
+from memory_sidecar.system import allocator
 
 _START = "import sys\nfrom memory_sidecar.backend.jetstream import client as nats_client\n"
 
@@ -235,6 +236,14 @@ def test_tls_is_loaded_when_the_context_or_the_broker_asks_for_it(tmp_path: Path
         assert plain == ("SSLObject\n" if required else "NoneType\n")
         if required:
             assert "is not trusted" in run(CONNECT.format(url=broker.url, ca=""))
+
+
+@pytest.mark.anyio
+async def test_what_a_read_reserves_is_less_than_what_the_system_maps_for_each(broker: Broker) -> None:
+    async with connected(broker.url) as client:
+        reading: Any = client._transport._io_writer.transport  # type: ignore[attr-defined]
+        assert reading.max_size < allocator._MAPPED
+        await client.flush()
 
 
 @pytest.mark.anyio

@@ -149,15 +149,16 @@ _INNER_PARTS: Final = (
 habit that is mended in vain would show only when it costs something."""
 
 
+_PIECE: Final = 64 * 1024
+"""Bytes; half of what the allocator maps by itself."""
+
+
 def _read_in_pieces(transport: Any) -> None:
     """asyncio reserves 256 KiB for each read, which the allocator asks of the system anew each time and gives back
     (see `system.allocator`): two system calls and new pages for every answer. A smaller piece comes from the heap."""
     reading = getattr(getattr(transport, "_io_writer", None), "transport", None)
     if reading is not None and hasattr(reading, "max_size"):
         reading.max_size = _PIECE
-
-
-_PIECE: Final = 64 * 1024  # bytes; half of what is mapped by itself
 
 
 def _refuse_other_versions() -> None:
