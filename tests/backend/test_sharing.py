@@ -39,12 +39,12 @@ def test_a_store_with_more_notes_than_ours_would_take_tells_how_many_there_are(t
     for number in range(MAX_ENTRIES + 6):
         (notes / f"of-others-{number}.md").touch()
     for surplus in (7, 6):
-        with pytest.raises(StoreFullError, match=f"holds {MAX_ENTRIES + surplus - 1} entries.* delete {surplus} that"):
+        with pytest.raises(StoreFullError, match=f"holds {MAX_ENTRIES + surplus - 1} entries.*Overwrite one that you"):
             store.create("new", "words", "text")
         store.delete(f"of-others-{surplus}")
     for number in range(100, 104):
         store.delete(f"of-others-{number}")
-    with pytest.raises(StoreFullError, match=f"holds {MAX_ENTRIES} entries.* delete one that"):
+    with pytest.raises(StoreFullError, match=f"holds {MAX_ENTRIES} entries.*Overwrite or delete one that you"):
         store.create("new", "words", "text")
     store.delete("of-others-200")
     store.create("new", "words", "text")
@@ -74,6 +74,16 @@ def test_list_and_read_tell_the_same_and_a_refused_create_names_the_next_step(tm
         )
         assert "use another key" in (outcome.error or "")
     assert (notes / "key.md").read_bytes() == document
+
+
+def test_a_note_that_is_overwritten_is_a_new_file_of_the_sidecars_user(tmp_path: Path) -> None:
+    """As sharing.md says it: whoever else could read it no longer can."""
+    notes = tmp_path / "notes"
+    store = opened(notes)
+    (notes / "shared.md").write_text("a person's")
+    (notes / "shared.md").chmod(0o644)
+    store.update("shared", "words", "text", scope=Scope())
+    assert (notes / "shared.md").stat().st_mode & 0o777 == 0o600
 
 
 def test_each_row_of_the_document_names_a_test_that_is_there() -> None:
