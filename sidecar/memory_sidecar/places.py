@@ -55,6 +55,11 @@ def make_journal_dir(directory: str, identity: str | None) -> str:
         with suppress(PermissionError):  # who may use that directory alone has left nothing beside it
             adopt(directory, _place_of_any(directory) if identity is None else {identity: own}.get)
     except OSError as error:
+        if disk.is_read_only(own):
+            raise StartError(
+                f"cannot use the journal directory {directory}: its disk is read-only",
+                "mount it writable, or set --journal-dir",
+            ) from error
         raise StartError(
             f"cannot use the journal directory {directory}: {error.strerror}",
             "make it a directory that this user can read and write, or set --journal-dir",

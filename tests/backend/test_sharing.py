@@ -76,6 +76,25 @@ def test_list_and_read_tell_the_same_and_a_refused_create_names_the_next_step(tm
     assert (notes / "key.md").read_bytes() == document
 
 
+@pytest.mark.parametrize("what", ["directory", "link", "no text", "too large"])
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_a_refusal_tells_the_next_step_once(tmp_path: Path, what: str, overwrite: bool) -> None:
+    notes = tmp_path / "notes"
+    store = opened(notes)
+    match what:
+        case "directory":
+            (notes / "key.md").mkdir()
+        case "link":
+            (notes / "key.md").symlink_to("elsewhere")
+        case _:
+            (notes / "key.md").write_bytes(b"\xff" if what == "no text" else b"x" * 70_000)
+    outcome = Catalog(enabled=True, read_only=False).call(
+        "memory_write", {"key": "key", "description": "w", "content": "t", "overwrite": overwrite}, store, Scope()
+    )
+    told = outcome.error or str((outcome.structured or {})["reason"])
+    assert told.lower().count("another key") == 1, told
+
+
 def test_a_note_that_is_overwritten_is_a_new_file_of_the_sidecars_user(tmp_path: Path) -> None:
     """As sharing.md says it: whoever else could read it no longer can."""
     notes = tmp_path / "notes"

@@ -4,8 +4,11 @@ import gzip
 import json
 import os
 import re
+import socket
+import subprocess
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +19,11 @@ from tests.support.sidecar import ROOT
 from memory_sidecar.assemble import Arguments
 from memory_sidecar.backend.description import Looked
 from memory_sidecar.backend.file import FileBackend
-from memory_sidecar.backend.jetstream import inspection, kept_secrets
+from memory_sidecar.backend.jetstream import client, connect, inspection, kept_secrets
 from memory_sidecar.backend.jetstream.api import StreamInfo
 from memory_sidecar.backend.jetstream.options import JetStreamOptions
 from memory_sidecar.backend.jetstream.row import ROW as JETSTREAM
-from memory_sidecar.backend.opened import Opened, Running
+from memory_sidecar.backend.opened import BackendError, Opened, Running
 from memory_sidecar.backend.row import Place as RowPlace
 from memory_sidecar.cli.review import directories, doctor, journals
 from memory_sidecar.cli.review.check import CODES
@@ -171,6 +174,54 @@ def test_what_is_wrong_has_its_code(cli: Cli, place: Place, code: str) -> None:
     spoilt, state = SPOILT[code]
     spoilt(place)
     assert codes(cli, place).get(code) == state
+
+
+@pytest.mark.parametrize("number", [1, 3, 5])
+def test_the_mend_of_open_notes_can_be_pasted(cli: Cli, place: Place, number: int) -> None:
+    place.write("closed")
+    for name in range(number):
+        (place.notes / f"it's {name}.md").write_text("no key")
+        (place.notes / f"k{name}.md").write_text("x")
+        (place.notes / f"k{name}.md").chmod(0o666)
+    told = json.loads(cli("doctor", "--json", *place.options).out)["checks"]
+    (mend,) = [one["mend"] for one in told if one["code"] == "notes-open-to-others"]
+    assert "..." not in mend
+    subprocess.run(["sh", "-c", mend], check=True)
+    assert "notes-open-to-others" not in codes(cli, place)
+
+
+def test_what_is_seen_of_credentials_is_told_where_the_broker_is_out_of_reach(
+    cli: Cli, place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    contexts = tmp_path / "nats" / "context"
+    contexts.mkdir(parents=True)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setattr(connect, "REFUSED_SECONDS", 0.0)
+    with closing(socket.socket()) as taken:
+        taken.bind(("127.0.0.1", 0))  # and nobody listens
+        address = f"nats://127.0.0.1:{taken.getsockname()[1]}"
+        (contexts / "local.json").write_text(json.dumps({"url": address, "token": "t"}))
+        (contexts / "local.json").chmod(0o644)
+        config = tmp_path / "c.yaml"
+        config.write_text(
+            "nats_context: local\nharness: {memory: {enabled: true, backend: jetstream, options: {bucket: b}}}\n"
+        )
+        found = codes(cli, place, "--config", config)
+    assert (found["store-unusable"], found["credentials-open-to-others"]) == ("wrong", "note")
+
+
+def test_a_missing_extra_is_named_before_a_context_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing() -> None:
+        raise ImportError
+
+    monkeypatch.setattr(client, "load", missing)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    with pytest.raises(
+        BackendError, match=r'needs nats-py; install it with: pip install "memory-sidecar\[jetstream\]"'
+    ):
+        JETSTREAM.open(JetStreamOptions("b"), RowPlace("bot"))
 
 
 def test_of_the_configuration(cli: Cli, place: Place, tmp_path: Path) -> None:

@@ -11,6 +11,8 @@ from tests.support.sidecar import launched
 
 from memory_sidecar.backend.choose import open_backend
 from memory_sidecar.config import Config, MemoryConfig
+from memory_sidecar.exits import StartError
+from memory_sidecar.places import make_journal_dir
 
 from .conftest import Cli, Place
 
@@ -76,6 +78,12 @@ def test_a_read_only_sidecar_serves_from_it(cli: Cli, closed: Place, tmp_path: P
     config = tmp_path / "memory.yaml"
     config.write_text(READ_ONLY)
     places = ("--config", str(config), "--journal-dir", str(tmp_path / "runs"))
+    # Runs are journaled, so their directory has to be writable; that is said, and not that permission is missing.
+    with pytest.raises(StartError) as refused:
+        make_journal_dir(str(closed.path / "runs-of-tomorrow"), "bot")
+    assert ("its disk is read-only; mount it writable, or set --journal-dir" in str(refused.value)) == (
+        not os.geteuid()
+    ), refused.value
     with launched(closed.path, *places, "--identity", "bot") as sidecar:
         assert "- plan: About plan" in sidecar.open("reader")["instructions"]
         assert [one["key"] for one in sidecar.call("memory_list")["structuredContent"]["memories"]] == ["other", "plan"]

@@ -373,6 +373,8 @@ def test_a_note_that_no_memory_takes_hides_no_other(cli: Cli, place: Place, note
     done = cli("import", "-", *place.options, stdin="".join(json.dumps(one) + "\n" for one in notes))
     assert done.status == 1
     assert done.out.startswith(f"2 created, 1 refused\nrefused: bad: {says}")
+    # What a model would be told to do is for no operator.
+    assert not any(word in done.out for word in ("Leave it", "Send it", "Shorten", "another key", "what you have"))
     assert set(documents(place)) == {"a.md", "c.md"}
 
 

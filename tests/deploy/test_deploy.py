@@ -132,6 +132,14 @@ def spoilt(machine: Machine) -> Machine:
     return machine
 
 
+@pytest.mark.parametrize("name", ["memory-backup", "memory-prune", "memory-restore"])
+@pytest.mark.parametrize("words", [(), ("one",), ("one", "two", "three")])
+def test_a_script_without_its_arguments_says_which_they_are(name: str, words: tuple[str, ...]) -> None:
+    done = subprocess.run(["sh", DEPLOY / name, *words], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (64, "")
+    assert done.stderr.startswith(f"usage: {name} ")
+
+
 def test_one_bad_file_stops_no_step_of_a_unit_and_fails_it(spoilt: Machine) -> None:
     """A note that is no text, journals that cannot be read: all else is backed up and pruned, and an alert sees it."""
     runs = spoilt.state / "runs" / "agent"

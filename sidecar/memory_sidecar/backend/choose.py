@@ -9,9 +9,10 @@ from .opened import BackendError, Running
 from .row import Place, Row
 
 if TYPE_CHECKING:
-    from .description import Description, Looked
+    from .description import Description, Finding, Looked
 
 __all__ = [
+    "aside",
     "backend_of",
     "bring",
     "check",
@@ -175,6 +176,16 @@ def check(config: Config, identity: str | None, base: str | None) -> "Looked":
     """
     row, options = decoded(config)
     return row.check(options, Place(identity, base, config.nats_context, config.memory.read_only))
+
+
+def aside(config: Config, identity: str | None, base: str | None) -> "Sequence[Finding]":
+    """What can be seen of what the place needs, also where it cannot be reached; see `Row.aside`.
+
+    Raises:
+        BackendError: the configuration does not name a usable place.
+    """
+    row, options = decoded(config)
+    return row.aside(options, Place(identity, base, config.nats_context, config.memory.read_only))
 
 
 def must_be_named(config: Config) -> str:

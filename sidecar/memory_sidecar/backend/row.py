@@ -10,7 +10,7 @@ from ..named_tuple import NamedTuple
 from .opened import Running
 
 if TYPE_CHECKING:
-    from .description import Description, Looked
+    from .description import Description, Finding, Looked
 
 __all__ = ["Place", "Row"]
 
@@ -37,6 +37,10 @@ class Place(NamedTuple):
 
 def _none(_options: Any, _place: Place, _identities: Callable[[], Sequence[str]]) -> list[str]:
     return []
+
+
+def _unseen(_options: Any, _place: Place) -> "Sequence[Finding]":
+    return ()
 
 
 def _nothing(_options: Any) -> None:
@@ -70,6 +74,8 @@ class Row(NamedTuple):
     a process can serve one identity only."""
     check_many: Callable[[Any], object] = _nothing
     """Raises for options that name one place for all identities, where each is to have its own. Touches nothing."""
+    aside: "Callable[[Any, Place], Sequence[Finding]]" = _unseen
+    """What can be seen of what it needs beside the place itself, whether or not that can be reached."""
     warnings: Callable[[Any, Place, Callable[[], Sequence[str]]], list[str]] = _none
     """What an operator may not have meant of the place, one sentence each; told at each start. The last argument tells
     which identities are in use here."""

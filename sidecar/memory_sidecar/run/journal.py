@@ -332,7 +332,7 @@ def _busy(name: str) -> RunBusyError:
 def _lost_directory(directory: str, problem: OSError) -> str | None:
     """What to do, if the trouble is that the directory is not the one any more in which this process may write."""
     if problem.errno == errno.EACCES and not os.path.isdir(directory):
-        return "the journal directory is missing; restore it and restart the sidecar"
+        return "the journal directory is missing; put it back, and restart the sidecar if it was made anew"
     if problem.errno == errno.EACCES and files.is_permitted(directory):
         return "the journal directory was replaced while in use; restart the sidecar"
     return None

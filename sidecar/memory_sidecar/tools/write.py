@@ -24,9 +24,15 @@ def _handle(arguments: Arguments, store: Store, scope: Scope) -> Outcome:
     except StaleError as refusal:
         return _refused(key, refusal.reason, _why_stale(store, key, refusal.reason))
     except UnreadableError as error:
-        error.args = (f"{error} {_ANOTHER_KEY}",)
+        error.args = (_or_elsewhere(error),)
         raise
     return Outcome({"written": True, "key": key, **_otherwise(arguments["description"])})
+
+
+def _or_elsewhere(error: StoreError) -> str:
+    """What the store says, and the next call; once, where it is what the store says too."""
+    text = str(error)
+    return text if "another key" in text else f"{text} {_ANOTHER_KEY}"
 
 
 def _otherwise(description: str) -> dict[str, str]:
@@ -44,7 +50,7 @@ def _why_exists(store: Store, key: str, scope: Scope) -> str:
     except KeyNotFoundError:
         return "This key held a memory a moment ago and is free now. Call memory_write again."
     except StoreError as error:
-        return f"{error} {_ANOTHER_KEY}"
+        return _or_elsewhere(error)
     scope.show(key, looked.revision(key))
     # The description is quoted: one that holds a quotation mark must not go on as if it were this text.
     described = neutralise(entry.description).replace('"', "'")
@@ -66,7 +72,7 @@ def _why_stale(store: Store, key: str, reason: str) -> str:
         gone = "Nothing is stored under this key any more." if changed else "Nothing is stored under this key."
         return f"{gone} To create it, call memory_write without overwrite."
     except StoreError as error:
-        return f"{error} {_ANOTHER_KEY}"
+        return _or_elsewhere(error)
     what = "This memory changed after this run read it." if changed else "This run has not read this memory."
     return f"{what} Call memory_read with this key, then memory_write again with overwrite: true."
 

@@ -9,7 +9,9 @@ __all__ = ["REPLACED", "TOO_LONG", "closed", "explained", "occupied"]
 
 
 def occupied() -> UnreadableError:
-    return UnreadableError("This key is taken by something that is not a memory. Use another key.")
+    return UnreadableError(
+        "This key is taken by something that is not a memory. To save what you have, use another key."
+    )
 
 
 def closed() -> UnreadableError:
@@ -32,7 +34,8 @@ TOO_LONG: Final = (
 _NO_SPACE: Final = "The memory store has no space left. Nothing was changed; its operator must free space."
 _NO_PERMISSION: Final = "The memory store refused access. Nothing was changed; its operator must permit it."
 _MISSING: Final = (
-    "The memory store is missing. Nothing was changed; its operator must restore it and restart the sidecar."
+    "The memory store is missing. Nothing was changed; its operator must put it back, and restart the sidecar "
+    "if it was made anew."
 )
 REPLACED: Final = (
     "The memory store was replaced while in use, and this sidecar may not change the new one. Nothing was changed; "

@@ -83,8 +83,11 @@ def _check(options: FileOptions, place: Place) -> "Looked":
     findings = []
     if open_to := _open_to_others(directory):
         seen = f"other users may read or change notes in {directory}: {_some(open_to)}"
-        mend = "; ".join(f"chmod 600 {shlex.quote(os.path.join(directory, name))}" for name in open_to[:3])
-        findings.append(Finding("notes-open-to-others", "note", seen, mend + (" ..." if len(open_to) > 3 else "")))
+        few = " ".join(shlex.quote(os.path.join(directory, name)) for name in open_to[:4])
+        every = f"find {shlex.quote(directory)} -maxdepth 1 -type f -name '*{SUFFIX}' -exec chmod 600 {{}} +"
+        findings.append(
+            Finding("notes-open-to-others", "note", seen, every if len(open_to) > 3 else f"chmod 600 {few}")
+        )
     if others := _strays(directory):
         seen = f"not seen as notes in {directory}: {_some(others)}"
         findings.append(Finding("strays", "note", seen, "notes are files KEY.md"))

@@ -23,7 +23,7 @@ from ...system.digest import compare_digest
 if TYPE_CHECKING:
     from nats.aio.client import Client, Srv
 
-__all__ = ["connection", "load"]
+__all__ = ["MISSING", "connection", "load"]
 
 
 class _Header(StrEnum):
@@ -78,6 +78,10 @@ _TAKEN: Final[Mapping[str, Mapping[str, object]]] = {
 _UNWANTED: Final = ("importlib.metadata", "aiohttp", "fast_mail_parser")
 """What the library can do without, and then does: an HTTP stack for web sockets, where somebody installed one, would
 take longer than all the rest."""
+
+
+MISSING: Final = ("the jetstream backend needs nats-py", 'install it with: pip install "memory-sidecar[jetstream]"')
+"""What is wrong where `load` finds no library, and what mends it."""
 
 
 def _is_loaded(name: str) -> bool:

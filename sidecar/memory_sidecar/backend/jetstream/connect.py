@@ -64,9 +64,7 @@ async def connect(context: NatsContext, *, locked: bool = False) -> "Client":
     try:
         nats_client.load()
     except ImportError as error:
-        raise ContextError(
-            "the jetstream backend needs nats-py", 'install it with: pip install "memory-sidecar[jetstream]"'
-        ) from error
+        raise ContextError(*nats_client.MISSING) from error
     client = nats_client.connection(bool(context.ca or context.cert or context.tls_first), options.pop("nkey", None))
     task: asyncio.Future[None] = asyncio.ensure_future(
         client.connect(

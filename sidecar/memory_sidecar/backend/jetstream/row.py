@@ -8,7 +8,7 @@ from ..row import Place, Row
 from .options import JetStreamOptions, nesting, resolve_prefix
 
 if TYPE_CHECKING:
-    from ..description import Description, Looked
+    from ..description import Description, Finding, Looked
     from .thread import BrokerThread
 
 __all__ = ["ROW"]
@@ -55,12 +55,12 @@ def _open_many(options: JetStreamOptions, place: Place) -> Running:
 
 
 def _broker(options: JetStreamOptions, place: Place) -> "BrokerThread":
-    from contextlib import suppress
+    from .client import MISSING, load
 
-    from .client import load
-
-    with suppress(ImportError):  # told when it connects
+    try:
         load()  # before asyncio, which the next modules import
+    except ImportError as error:
+        raise BackendError(*MISSING) from error
     from .bucket import open_jetstream
     from .thread import BrokerThread
 
@@ -111,7 +111,6 @@ def _check(options: JetStreamOptions, place: Place) -> "Looked":
 
     from ..description import Looked, fact
     from .inspection import inspect_jetstream
-    from .kept_secrets import looked_at
     from .settings import NATS, WHO
 
     looking = inspect_jetstream(
@@ -119,14 +118,19 @@ def _check(options: JetStreamOptions, place: Place) -> "Looked":
     )
     state, refused, found = asyncio.run(looking)
     facts = [fact(name, value, "none seen" if value == [] else None) for name, value in state.items()]
-    findings = [*found, *looked_at(place.context)]
     return Looked(
         facts,
         [str(problem) for problem in refused],
-        findings,
+        found,
         state["keys_here"],
         f"{NATS} kv compact {options.bucket}{WHO}",
     )
+
+
+def _aside(_options: JetStreamOptions, place: Place) -> "Sequence[Finding]":
+    from .kept_secrets import looked_at
+
+    return list(looked_at(place.context))
 
 
 ROW = Row(
@@ -141,5 +145,6 @@ ROW = Row(
     label="broker",
     open_many=_open_many,
     check_many=_check_many,
+    aside=_aside,
     warnings=_warnings,
 )

@@ -27,8 +27,7 @@ def litter(check: str, directory: str) -> Checks:
                 check,
                 "note",
                 f"{len(found)} temporary files of writers that died are in {directory}, and could not be removed",
-                f"rm {' '.join(quoted(os.path.join(directory, name)) for name in found[:3])}"
-                + (" ..." if len(found) > 3 else ""),
+                f"rm {' '.join(quoted(os.path.join(directory, name)) for name in found)}",
             )
 
 

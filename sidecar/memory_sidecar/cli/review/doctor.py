@@ -12,13 +12,13 @@ is; 64 wrong usage.
 import argparse
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Final, NamedTuple
 
 from ...assemble import Arguments, default_journal_dir, settle
-from ...backend.choose import check, describe, open_backend, row_of
-from ...backend.description import Directory, Looked
+from ...backend.choose import aside, check, describe, open_backend, row_of
+from ...backend.description import Directory, Finding, Looked
 from ...backend.opened import BackendError, NotMadeError, Running
 from ...backend.row import Row
 from ...config import Config
@@ -223,6 +223,8 @@ def _store(given: Arguments, config: Config, identity: str | None, row: Row) -> 
         if not os.path.isdir(path) or not os.access(path, os.R_OK | os.X_OK):
             return
         yield from litter("store", path)
+    with suppress(RemedyError):
+        yield from _found(row.label, aside(config, identity, given.store_dir))
     try:
         running = open_backend(config, identity or "", given.store_dir, read_only=True, make=False, locked=True)
     except NotMadeError as error:
@@ -244,14 +246,18 @@ class Counted:
     notes: int | None = None
 
 
+def _found(name: str, findings: Sequence[Finding]) -> Checks:
+    for one in findings:
+        yield Check(one.code, name, one.state, one.found, one.mend)
+
+
 _MANY_MARKS: Final = MAX_ENTRIES
 """Marks of deletions from which on creates and listings take noticeably longer."""
 
 
 def _looked(name: str, looked: Looked, notes: int | None) -> Checks:
     """What the state of the place says about notes to come."""
-    for one in looked.findings:
-        yield Check(one.code, name, one.state, one.found, one.mend)
+    yield from _found(name, looked.findings)
     marks = 0 if notes is None or looked.names is None else looked.names - notes
     if marks >= _MANY_MARKS:
         yield Check(

@@ -146,7 +146,8 @@ def _why(memory: Memory, key: str, error: StoreError) -> str:
         return f"{problem}; {remedy}" if remedy else problem
     if isinstance(error, StoreFullError) and not error.remedy:
         return f"{str(error).partition('. ')[0]}; quarantine what is not needed there, then run it again"
-    return told(error)
+    # Of what a model is told the first sentence says what is wrong, the rest what the model should do.
+    return error.remedy or str(error).partition(". ")[0].removesuffix(".")
 
 
 def _if_room(memory: Memory, result: Result, stored: set[str]) -> Result:
