@@ -15,10 +15,6 @@ def main() -> int:
             "install with a newer one: python3.11 -m pip install memory-sidecar\n"
         )
         return 78
-    if sys.argv[1:2] == ["serve"]:  # a harness waits for this one
-        from .loading import install
-
-        install()
     from .system.signals import signal
 
     # Until there is somebody to say it in words, Ctrl-C just ends the process; where it was ignored it stays so.
