@@ -84,14 +84,13 @@ def test_quarantine_from_a_bucket(cli: Cli, bucket: tuple[str, ...]) -> None:
     assert again["revision"] != shown["revision"]
 
 
-def test_a_value_that_is_no_text_is_quarantined_from_a_bucket_and_listed_by_age(
-    cli: Cli, bucket: tuple[str, ...], broker: Broker, tmp_path: Path
+@pytest.mark.parametrize("raw", [b"\xff\xfe not text", b"x" * 200_000], ids=["no text", "larger than a note may be"])
+def test_a_value_that_is_no_readable_note_is_quarantined_from_a_bucket_and_listed_by_age(
+    cli: Cli, bucket: tuple[str, ...], broker: Broker, tmp_path: Path, raw: bytes
 ) -> None:
-    raw = b"\xff\xfe not text"
-
     async def make() -> str:
         async with connected(broker.url) as nc:
-            name = await add_bucket(nc)
+            name = await add_bucket(nc, max_msg_size=-1)
             await put(nc, name, "bot.bad", raw)
             await put(nc, name, "bot.after", b"x")
             return name
@@ -99,6 +98,8 @@ def test_a_value_that_is_no_text_is_quarantined_from_a_bucket_and_listed_by_age(
     options = configured(tmp_path, "local", asyncio.run(make()))
     found = json.loads(cli("list", "--sort", "age", "--json", *options).out)["memories"]
     assert [note["key"] for note in found] == ["bad", "after"]
+    found = json.loads(cli("list", "--sort", "size", "--json", *options).out)["memories"]
+    assert [note["bytes"] for note in found] == [len(raw), 1]
     assert "bad is quarantined" in cli("quarantine", "bad", *options).err
     assert "bad" not in cli("list", *options).out
     assert cli("quarantine", "--restore", "bad", *options).status == 0

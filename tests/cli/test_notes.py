@@ -163,10 +163,10 @@ def test_every_code_point_is_harmless_when_shown(planes: str) -> None:
 
 def test_notes_are_listed_by_size_and_by_age(cli: Cli, place: Place) -> None:
     place.write("small", "large")
-    (place.notes / "large.md").write_bytes(b"---\ndescription: L\n---\n\n" + b"x" * 5000)
+    (place.notes / "large.md").write_bytes(b"---\ndescription: L\n---\n\n" + b"x" * 100_000)
     os.utime(place.notes / "small.md", (1_000_000_000, 1_000_000_000))
     found = json.loads(cli("list", "--sort", "size", "--json", *place.options).out)["memories"]
-    assert [(note["key"], note["bytes"] > 5000) for note in found] == [("large", True), ("small", False)]
+    assert [(note["key"], note["bytes"] > 100_000) for note in found] == [("large", True), ("small", False)]
     found = json.loads(cli("list", "--sort", "age", "--json", *place.options).out)["memories"]
     assert [note["key"] for note in found] == ["small", "large"]
     assert found[0]["written"] == "2001-09-09T01:46:40.000Z"

@@ -47,7 +47,7 @@ def test_it_remembers_and_resumes(harness: Path, tmp_path: Path) -> None:
         ("false", "the memory sidecar ended (exit status 1)"),
         (
             f"{SIDECAR} serve --config none.yaml",
-            "unrecognized arguments: serve; see memory-sidecar --help (code 1000)",
+            "unrecognized arguments: serve; see memory-sidecar serve --help (code 1000)",
         ),
     ],
 )

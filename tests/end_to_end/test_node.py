@@ -20,7 +20,10 @@ def test_it_remembers_and_resumes(tmp_path: Path) -> None:
     [
         ("/nowhere/memory-sidecar", "the memory sidecar cannot run: spawn /nowhere/memory-sidecar ENOENT"),
         ("false", "the memory sidecar ended with status 1"),
-        (f"{SIDECAR} serve --config none.yaml", "Error: unrecognized arguments: serve; see memory-sidecar --help"),
+        (
+            f"{SIDECAR} serve --config none.yaml",
+            "Error: unrecognized arguments: serve; see memory-sidecar serve --help",
+        ),
     ],
 )
 def test_what_keeps_it_from_starting_is_said_at_once(tmp_path: Path, sidecar: str, said: str) -> None:

@@ -146,6 +146,8 @@ def _why(memory: Memory, key: str, error: StoreError) -> str:
         return f"{problem}; {remedy}" if remedy else problem
     if isinstance(error, StoreFullError) and not error.remedy:
         return f"{str(error).partition('. ')[0]}; quarantine what is not needed there, then run it again"
+    if isinstance(error, OutcomeUnknownError) and not error.remedy:
+        return "it may or may not have been stored, as its confirmation was lost; run it again to see"
     # Of what a model is told the first sentence says what is wrong, the rest what the model should do.
     return error.remedy or str(error).partition(". ")[0].removesuffix(".")
 
@@ -173,7 +175,7 @@ def put(memory: Memory, key: str, note: Entry | bytes, *, overwrite: bool, dry_r
     except UnavailableError:
         raise
     except OutcomeUnknownError as error:
-        return _looked_up(memory, key, document, Result(key, "refused", told(error)))
+        return _looked_up(memory, key, document, Result(key, "refused", _why(memory, key, error)))
     except StoreError as error:
         return Result(key, "refused", _why(memory, key, error))
     return Result(key, "refused", "Runs keep writing this key. Try again later.")
