@@ -16,7 +16,7 @@ JAVASCRIPT := examples/adapters/js
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print(2 * (os.cpu_count() or 1))')
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help demo test properties test-long faults audit-corpus fuzz soak soak-fleet bench-commands cancels races reference other-writers mutants bench bench-quick bench-launch yaml-readers lint format schema lock clean guards-fastmcp guards-mcp-1 guards-cost frameworks machines instrumented types
+.PHONY: help demo test properties test-long faults audit-corpus fuzz soak soak-fleet bench-commands cancels races reference other-writers mutants bench bench-quick bench-launch bench-calls yaml-readers lint format schema lock clean guards-fastmcp guards-mcp-1 guards-cost frameworks machines instrumented types
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -53,6 +53,9 @@ bench-quick: $(BENCH)/.ready bench/peers/node_modules/.ready ## the same in two 
 
 bench-launch: $(BENCH)/.ready ## where each millisecond of a launch goes; BEFORE=path of another checkout to compare with, INSTRUCTIONS=1 to count them (valgrind), NOTES=1024
 	$(BENCH)/bin/python -m bench.launch $(if $(BEFORE),--before $(BEFORE)) $(if $(INSTRUCTIONS),--instructions) $(if $(NOTES),--notes $(NOTES))
+
+bench-calls: $(BENCH)/.ready ## how many instructions a call on files executes (valgrind); BEFORE=path of another checkout to compare with
+	$(BENCH)/bin/python -m bench.calls $(if $(BEFORE),--before $(BEFORE))
 
 yaml-readers: $(VENV)/.dev tests/yaml_readers/node_modules/.ready ## hold PyYAML, npm yaml, js-yaml and (with go) goccy/go-yaml against the stored form; prints the counts
 	$(BIN)/python -m tests.yaml_readers

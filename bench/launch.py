@@ -18,14 +18,14 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from .contestants import SidecarOnFiles, SidecarOnJetStream
 from .driver import Process
 from .measure import Case, notes
 
-__all__ = ["launches", "main"]
+__all__ = ["INITIALIZE", "Place", "compiled", "launches", "main", "places"]
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 _STAMPS = os.path.join(HERE, "stamps.py")
@@ -33,7 +33,7 @@ _ECHO = "import os; os.read(0, 1); os.write(1, b'\\n')"
 """A bare interpreter that answers: what of a launch is none of ours."""
 _OURS = ("memory_sidecar", "exposure_policy")
 _TOKEN = "A" * 43
-_INITIALIZE = {
+INITIALIZE = {
     "protocolVersion": "2025-11-25",
     "capabilities": {"extensions": {"memory-sidecar/harness": {"ticket": _TOKEN}}},
     "clientInfo": {"name": "bench", "version": "0"},
@@ -127,7 +127,7 @@ def _session(place: Place, words: Sequence[str]) -> tuple[float, float, dict[str
     if os.path.exists(log):
         os.unlink(log)
     with Process(words, place.ticket(), place.directory, log) as process:
-        process.send("initialize", _INITIALIZE)
+        process.send("initialize", INITIALIZE)
         _, answered, _ = process.receive()
         process.send("notifications/initialized", notify=True)
         process.send("tools/list")
@@ -221,7 +221,7 @@ def _loaded(place: Place) -> list[str]:
 
 def _counted(place: Place, words: Sequence[str]) -> float:
     valgrind = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", *words]
-    calls = ({"id": 1, "method": "initialize", "params": _INITIALIZE}, {"id": 2, "method": "tools/list"})
+    calls = ({"id": 1, "method": "initialize", "params": INITIALIZE}, {"id": 2, "method": "tools/list"})
     asked = "".join(json.dumps({"jsonrpc": "2.0", **call}) + "\n" for call in calls).encode()
     done = subprocess.run(valgrind, input=asked, capture_output=True, env=place.ticket(), check=False)
     found = re.search(rb"Collected : (\d+)", done.stderr)
@@ -234,7 +234,7 @@ def _counted(place: Place, words: Sequence[str]) -> float:
 
 
 @contextmanager
-def _places(who: SidecarOnFiles, entries: int, checkouts: Mapping[str, str | None]) -> Iterator[dict[str, Place]]:
+def places(who: SidecarOnFiles, entries: int, checkouts: Mapping[str, str | None]) -> Iterator[dict[str, Place]]:
     with tempfile.TemporaryDirectory(prefix="bench-launch-") as work:
         directory = os.path.join(work, who.name)
         os.makedirs(directory)
@@ -259,6 +259,12 @@ def _spread(values: Sequence[float]) -> str:
     return f"{middle:.1f} [{low:.1f} to {high:.1f}]"
 
 
+def compiled(checkouts: Iterable[str | None]) -> None:
+    """Compile the modules of the checkouts, this one's too, so that no launch has to."""
+    for path in {os.path.dirname(HERE), *filter(None, checkouts)}:
+        subprocess.run([sys.executable, "-m", "compileall", "-q", f"{path}/sidecar", f"{path}/policy"], check=True)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--before", metavar="PATH", help="a second checkout of this repository to compare with")
@@ -272,23 +278,22 @@ def main() -> int:
     here: dict[str, str | None] = {"now": None}
     if arguments.before is not None:
         here = {"before": os.path.abspath(arguments.before), "now": os.path.dirname(HERE)}
-    for path in filter(None, here.values()):
-        subprocess.run([sys.executable, "-m", "compileall", "-q", f"{path}/sidecar", f"{path}/policy"], check=True)
+    compiled(here.values())
     for who in (SidecarOnFiles(), SidecarOnJetStream()):
         if missing := who.why_not():
             print(f"{who.label}: left out: {missing}")
             continue
-        with _places(who, arguments.notes, here) as places:
+        with places(who, arguments.notes, here) as prepared:
             unit = "millions of instructions" if arguments.instructions else "milliseconds"
-            print(f"\n{who.label}, {arguments.notes} notes, {unit}: {', '.join(places)}")
-            taken: dict[str, Taken] = {name: defaultdict(list) for name in places}
+            print(f"\n{who.label}, {arguments.notes} notes, {unit}: {', '.join(prepared)}")
+            taken: dict[str, Taken] = {name: defaultdict(list) for name in prepared}
             for _ in range(1 if arguments.instructions else arguments.rounds):
-                for name, place in places.items():
+                for name, place in prepared.items():
                     for stage, value in (instructions if arguments.instructions else launches)(place).items():
                         taken[name][stage].append(value)
             print(_table(taken))
             if not arguments.instructions:
-                for name, place in places.items():
+                for name, place in prepared.items():
                     print(f"\nmodules, {name}: how many, milliseconds by -X importtime, which adds some itself")
                     for group, (count, spent) in modules(place, max(3, arguments.rounds // 4)).items():
                         print(f"  {group:32}{count:4}{spent:8.1f}")
