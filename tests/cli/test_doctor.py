@@ -420,6 +420,10 @@ def test_of_what_a_store_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     tmp_path.with_name("away").rename(tmp_path)
     monkeypatch.setattr(staging, "stale", lambda _: [".tmp-1"])
     assert [one.code for one in directories.litter("store", str(tmp_path))] == ["temporary-files"]
+    names = [f".tmp-{number}" for number in range(6)]
+    monkeypatch.setattr(staging, "stale", lambda _: names)
+    (told_of,) = directories.litter("store", str(tmp_path))
+    assert told_of.mend == " ".join(["rm", *(str(tmp_path / name) for name in names)])  # can be pasted
 
 
 def test_of_a_bucket_that_is_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
