@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 import re
+import shutil
 import socket
 import subprocess
 import time
@@ -112,6 +113,9 @@ ROTATED: dict[str, Callable[[Path], object]] = {
         path.unlink(),
     ),
     "renamed, and made anew": lambda path: (path.rename(f"{path}.1"), path.touch(0o600)),
+    "renamed as logrotate's extension": lambda path: path.rename(path.with_name("lost.1.jsonl")),
+    "in a synchroniser's way": lambda path: path.rename(path.with_name("lost.sync-conflict-1.jsonl")),
+    "with its directory": lambda path: shutil.copytree(path.parent, path.parent.with_name("bot (copy)")),
     "copied and cut": lambda path: (Path(f"{path}.1").write_bytes(path.read_bytes()), os.truncate(path, 0)),
 }
 
@@ -123,7 +127,7 @@ def test_a_journal_that_was_rotated_while_nobody_had_it_is_named_until_it_is_bac
     place.write("poison", run="lost")
     whole = (place.runs / "lost.jsonl").read_bytes()
     ROTATED[how](place.runs / "lost.jsonl")
-    (moved,) = place.runs.glob("lost.jsonl?*")
+    (moved,) = [*place.runs.glob("lost.?*jsonl"), *place.runs.glob("lost.jsonl?*"), *place.journals.glob("* *")]
     done = cli("runs", "--saw", "poison", *place.options)
     assert (done.status, moved.name in done.err) == (1, True)
     listed = cli("runs", *place.options)
@@ -131,7 +135,7 @@ def test_a_journal_that_was_rotated_while_nobody_had_it_is_named_until_it_is_bac
     assert codes(cli, place)["journal-aside"] == "wrong"
     place.write("other", run="lost")  # the run goes on, without the authority that it had
     assert moved.name in cli("runs", "--saw", "poison", *place.options).err
-    moved.unlink()
+    shutil.rmtree(moved) if moved.is_dir() else moved.unlink()
     (place.runs / "lost.jsonl").write_bytes(whole)
     answer = json.loads(cli("runs", "--saw", "poison", "--json", *place.options).out)
     assert (answer["complete"], [one["run"] for one in answer["seen"]]) == (True, ["lost"])

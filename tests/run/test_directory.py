@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from memory_sidecar.run import ledger, records, runs
-from memory_sidecar.run.directory import adopt, identities, names_aside, run_names
+from memory_sidecar.run.directory import adopt, directories_aside, identities, names_aside, run_names
 from memory_sidecar.run.journal import Journal
 from memory_sidecar.run.records import Record
 from memory_sidecar.run.runs import list_runs
@@ -36,12 +36,44 @@ def everything(place: Path) -> dict[str, bytes]:
     return {str(path.relative_to(place)): path.read_bytes() for path in place.rglob("*") if path.is_file()}
 
 
-def test_what_lies_beside_a_journal_under_a_longer_name_is_told(tmp_path: Path) -> None:
-    aside = ["mon.jsonl.1", "mon.jsonl-20260101.gz", "mon.jsonl~", "tue.jsonl.bak"]
-    for name in (*aside, "mon.jsonl", "a.jsonl.jsonl", ".mon.jsonl.new", "notes.txt", "-x.jsonl.1"):
+ASIDE = [
+    "mon.jsonl.1",
+    "mon.jsonl-20260101.gz",
+    "mon.jsonl~",
+    "tue.jsonl.bak",
+    "mon.1.jsonl",
+    ".mon.jsonl",
+    ".#mon.jsonl",
+    "mon.bak",
+    "mon.json",
+    "mon",
+    "sub",
+    "mon.sync-conflict-20261201-AAAA.jsonl",
+    "-mon.jsonl.1",
+    "mon copy.jsonl",
+    "mon (1).jsonl",
+    "mon\n.jsonl",
+]
+
+
+def test_what_lies_beside_a_journal_under_another_name_is_told(tmp_path: Path) -> None:
+    for name in (*ASIDE, "mon.jsonl", ".mon.jsonl.new", "note.md", ".tmp-0123456789abcdef", ".memory-sidecar-id"):
         (tmp_path / name).touch()
-    assert names_aside(str(tmp_path)) == sorted((name.partition(".")[0], name) for name in aside)
+    found = names_aside(str(tmp_path))
+    assert sorted(name for _, name in found) == sorted(ASIDE)
+    assert {run for run, _ in found} == {"mon", "tue", "sub"}
     assert names_aside(str(tmp_path / "none")) == []
+
+
+def test_what_lies_beside_the_directories_of_identities_and_may_hold_journals_is_told(tmp_path: Path) -> None:
+    aside = {"es (copy)": "es", "es~": "es", ".es": "es", "es..x": "es"}
+    for name in (*aside, "es", "es.old", ".git"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / ("config" if name == ".git" else "r.jsonl")).touch()
+    for name in ("old.jsonl", "old.1.jsonl", "notes.txt"):
+        (tmp_path / name).touch()
+    told = directories_aside(str(tmp_path))
+    assert {name: whose for whose, name in told} == aside | {"old.1.jsonl": ""}
 
 
 @pytest.mark.parametrize("identity", [7, None, ["bot"], {}])

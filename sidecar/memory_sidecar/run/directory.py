@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = [
     "adopt",
     "check_listed",
+    "directories_aside",
     "identities",
     "identity_directory",
     "names_aside",
@@ -26,6 +27,9 @@ __all__ = [
 ]
 
 _SUFFIX: Final = ".jsonl"
+
+_NOTES: Final = (".tmp-", ".swap-", ".memory-sidecar-")
+"""How the files begin that a store of notes makes, where somebody keeps notes and journals in one directory."""
 
 _FIRST: Final = 65536
 """Bytes that hold the first record of any journal: an identity, a run, the names of a few tools."""
@@ -60,18 +64,61 @@ def run_names(directory: str) -> list[str]:
 
 
 def names_aside(directory: str) -> list[tuple[str, str]]:
-    """What lies beside the journals in `directory` under a longer name than one has: run ids, and the files' names.
+    """What lies among the journals in an identity's `directory` and is none: run ids, and the names.
 
-    So does log rotation leave them (`mon.jsonl.1`, `mon.jsonl-20260101.gz`), and so do editors and people who copy.
+    A journal that was rotated, synchronised, copied or kept by an editor can have any name (`mon.jsonl.1`,
+    `mon.1.jsonl`, `.#mon.jsonl`, `mon.bak`), so whatever has another than this program gives counts. The run id is the
+    first that stands in the name. Notes, where somebody keeps them in the same directory, are no journals.
 
     Raises:
         OSError: the directory cannot be read.
     """
+    return sorted((_guessed(name), name) for name in _names(directory) if not _is_own(name))
+
+
+def directories_aside(directory: str) -> list[tuple[str, str]]:
+    """What lies beside the directories of identities in the journal directory, and may hold journals of one.
+
+    So does a file manager or an editor leave them (`bot (copy)`, `bot~`). They are told as the identity that was
+    probably meant, and the name. A directory counts if a name in it looks like a journal's, or if it cannot be read; a
+    file counts if its name looks like a journal's.
+
+    Raises:
+        OSError: the journal directory cannot be read.
+    """
+    found: list[tuple[str, str]] = []
+    for name in _names(directory):
+        path = os.path.join(directory, name)
+        if os.path.isdir(path):
+            if not is_key(name) and _holds_journals(path):
+                found.append((_guessed(name), name))
+        elif _SUFFIX in name and not _is_own(name):
+            found.append(("", name))
+    return sorted(found)
+
+
+def _holds_journals(directory: str) -> bool:
+    try:
+        return any(_SUFFIX in name for name in _names(directory))
+    except OSError:
+        return True
+
+
+def _is_own(name: str) -> bool:
+    """Whether a journal, its short version in the making, a file of this program or a note can be called so."""
+    if name.endswith(_SUFFIX):
+        return is_run_id(name.removesuffix(_SUFFIX))
+    run = name.removeprefix(".").removesuffix(f"{_SUFFIX}.new")
+    # What begins like this and is no run's is of the store of notes that shares the directory.
+    return (is_run_id(run) and name == stage_name(run)) or name.endswith(".md") or name.startswith(_NOTES)
+
+
+def _guessed(name: str) -> str:
+    """The first run id, or identity, that stands in a name; "unknown" where there is none."""
     import re
 
-    is_aside = re.compile(f"({RUN_ID}){re.escape(_SUFFIX)}.+").fullmatch
-    found = (is_aside(name) for name in _names(directory) if not name.endswith(_SUFFIX))
-    return sorted((match[1], match[0]) for match in found if match)
+    found = re.search(RUN_ID, name)
+    return found[0] if found else "unknown"
 
 
 def _names(directory: str) -> list[str]:

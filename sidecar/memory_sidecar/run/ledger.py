@@ -9,8 +9,9 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from ..named_tuple import NamedTuple
+from ..plain import visible
 from .columns import Record, RecordError
-from .directory import check_listed, identities, identity_directory, names_aside, run_names
+from .directory import check_listed, directories_aside, identities, identity_directory, names_aside, run_names
 from .glance import Standing, glance, records_of
 from .read import looked_at
 from .records import decode
@@ -21,7 +22,7 @@ from .terms import journal_name
 __all__ = ["ASIDE", "Journaled", "aside", "journal", "journals", "older_journals"]
 
 ASIDE: Final = "aside"
-"""The state of what was moved or copied to a longer name, as log rotation does."""
+"""The state of what lies among journals under a name that none has: rotated, copied, synchronised, an editor's."""
 
 
 class Journaled(NamedTuple):
@@ -129,7 +130,7 @@ def journals(directory: str, identity: str | None = None) -> Iterator[Journaled]
 
 
 def aside(own: str, identity: str) -> Iterator[Journaled]:
-    """The journals of `identity` that somebody moved or copied to a longer name in its directory `own`.
+    """The journals of `identity` that somebody moved or copied to another name in its directory `own`.
 
     Nothing reads them: whether one is a part of a journal, the whole of it or a copy is for a person to say.
 
@@ -137,17 +138,28 @@ def aside(own: str, identity: str) -> Iterator[Journaled]:
         OSError: the directory cannot be read.
     """
     for run, name in names_aside(own):
-        problem = f"is also, or has a part, in {name} beside it, which nothing reads"
-        yield Journaled(os.path.join(own, name), run, identity, ASIDE, problem=problem)
+        yield Journaled(
+            os.path.join(own, name), run, identity, ASIDE, problem=_ASIDE.format(name=visible(name, lines=False))
+        )
+
+
+_ASIDE: Final = "may also be, or have a part, in {name} beside it, which nothing reads"
 
 
 def older_journals(directory: str, identity: str | None) -> Iterator[Journaled]:
-    """The journals in the journal directory itself, where older versions kept those of all identities."""
+    """The journals in the journal directory itself, where older versions kept those of all identities.
+
+    After them comes what lies there under a name that neither a journal nor an identity has.
+    """
     for run in run_names(directory):
         if not os.path.isdir(os.path.join(directory, journal_name(run))):
             found = journal(directory, run, None)
             if found is not None and (identity is None or found.identity in ("", identity)):
                 yield found
+    for whose, name in directories_aside(directory):
+        if identity is None or whose in ("", identity):
+            problem = _ASIDE.format(name=visible(name, lines=False))
+            yield Journaled(os.path.join(directory, name), "unknown", whose, ASIDE, older=True, problem=problem)
 
 
 def journal(directory: str, run: str, identity: str | None) -> Journaled | None:

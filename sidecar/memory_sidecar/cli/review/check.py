@@ -59,7 +59,7 @@ CODES: Final = {
     "journal-blocked": "what has a journal's name is no file",
     "journal-misplaced": "a journal is of another run or identity",
     "journal-empty": "no record of a journal is whole",
-    "journal-aside": "a journal, or a part of one, was moved or copied to a longer name, as log rotation does",
+    "journal-aside": "a name among journals that none has, as of one that was rotated, copied or synchronised",
     "journal-unreadable": "a journal cannot be read",
     "journal-saved-anew": "a journal was taken away or cut under its run, so its history is not whole",
     "older-journals": "an older version left journals that agents will take over",

@@ -41,7 +41,7 @@ def check_journals(given: Arguments, run_id: str | None, identity: str | None) -
             if not one.older and one.state != ASIDE and identity in (None, one.identity):
                 states[one.run] = one.state
             if one.problem:
-                mend = remedy(one, given._asdict())
+                mend = remedy(one)
                 yield Check(
                     f"journal-{one.state}", "journal", "wrong", f"the journal of run {one.run} {one.problem}", mend
                 )

@@ -23,7 +23,7 @@ def run(arguments: argparse.Namespace) -> int:
             one = one._replace(state=error.state, problem=f"is damaged, {error}")
         if one.problem:
             left_out += 1
-            complain(f"left out: {told(one, vars(arguments))}")
+            complain(f"left out: {told(one)}")
             continue
         for record in records:
             # In ASCII, as in the journal: an escaped control character drives no terminal.

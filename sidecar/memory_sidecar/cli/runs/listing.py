@@ -49,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
             of = f" of {identity}" if identity is not None else ""
             print(f"There are no runs{of} in {', '.join(where)}.")
     for one in unusable:
-        complain(told(one, vars(arguments)))
+        complain(told(one))
     return EX_FOUND if unusable else 0
 
 

@@ -11,8 +11,8 @@ They are the runs of every identity; with --identity or --config of that one. --
 States: open (a living process has it), suspended, completed, error, budget, max_iterations (how it ended),
 interrupted (its process died; it can be resumed). Of journals that cannot be used, which are named with what to do:
 damaged, empty (no record in it is whole), newer (a newer version wrote it), misplaced (it is of another run or
-identity: a copy), foreign (it is no journal), blocked (it is no file), unreadable, aside (log rotation or somebody
-moved it to a longer name, or a copy of it).
+identity: a copy), foreign (it is no journal), blocked (it is no file), unreadable, aside (it has
+a name that no journal has, as log rotation, a copy or a synchroniser leaves it).
 
 --saw answers the question after a poisoned note was found, in two tables. First the runs that met this very note: read,
 created, updated, deleted it; were shown its description as creating what exists was refused; were refused it (an

@@ -42,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
     missing: list[int] = []
     if one.problem:
         records, missing = one.sound() if one.state == DamagedError.state else ([], [])
-        problem = f"the journal {one.path} {one.problem}\n{remedy(one, vars(arguments))}"
+        problem = f"the journal {one.path} {one.problem}\n{remedy(one)}"
         if not records:
             raise Failure(problem)
         shown = ", ".join(map(str, missing[:10])) + (", ..." if len(missing) > 10 else "")

@@ -14,7 +14,7 @@ from ...run.terms import journal_name
 from ...system import files
 from .failure import Failure
 from .places import place, places
-from .remedy import command, quoted
+from .remedy import quoted
 from .report import progress
 
 __all__ = ["all_journals", "cannot_read", "directories", "remedy", "told", "watched"]
@@ -85,37 +85,42 @@ def cannot_read(directory: str, error: OSError) -> Failure:
     )
 
 
-def told(one: Journaled | LeftOut, given: Mapping[str, Any]) -> str:
-    """What is wrong with a journal, and on a second line what to do. `given` are the options of the command."""
+def told(one: Journaled | LeftOut) -> str:
+    """What is wrong with a journal, and on a second line what to do."""
     of = f" of {one.identity}" if one.identity else ""
-    mend = remedy(one, given)
+    mend = remedy(one)
     return f"run {one.run}{of}: its journal {one.problem}" + (f"\n  {mend}" if mend else "")
 
 
-def remedy(one: Journaled | LeftOut, given: Mapping[str, Any]) -> str:
+def remedy(one: Journaled | LeftOut) -> str:
     """What to do about a journal that cannot be used; "" of one that can."""
-    prune = command(given, "runs", "prune", "--state", one.state)
+    # That one alone: the others of its state are evidence of what happened, and perhaps of other agents.
+    remove = f"rm {quoted(one.path)}"
     away = f"move {quoted(one.path)} away; until then no run of that id can be opened"
     return {
         "blocked": away,
         ASIDE: _put_back(one),
         "foreign": away,
         "newer": "read it with that version",
-        "damaged": f"restore it from a copy, or remove it: {prune}",
+        "damaged": f"restore it from a copy, or remove this one: {remove}",
         "unreadable": _readable(one.path),
-        "empty": f"restore it if there was more in it, or remove it: {prune}",
-        "misplaced": f"move {quoted(one.path)} to where it belongs; or, if it is a copy, remove it: {prune}",
+        "empty": f"restore it if there was more in it, or remove this one: {remove}",
+        "misplaced": f"move {quoted(one.path)} to where it belongs; or, if it is a copy, remove this one: {remove}",
     }.get(one.state, "")
 
 
 def _put_back(one: Journaled | LeftOut) -> str:
     """What to do with a journal that was moved or copied."""
-    directory, name = os.path.split(one.path)
+    directory = os.path.dirname(one.path)
+    if os.path.isdir(one.path):
+        return f"if it is not needed, move {quoted(one.path)} out of there; else give it the name that it had"
+    if not one.identity or one.run == "unknown":
+        return f"move {quoted(one.path)} out of there, or give it the name that it had"
     if not os.path.lexists(os.path.join(directory, journal_name(one.run))):
         back = f"if it is the whole journal, move it back to {journal_name(one.run)} there"
     else:
         back = "if it is a copy of that one, move it out of this directory"
-    other = f"put {name} as {one.identity}/{journal_name(one.run)} into another directory"
+    other = f"put it as {one.identity}/{journal_name(one.run)} into another directory"
     return f"{back}; else {other} and give runs --saw both with --journal-dir. Let no log rotation touch journals"
 
 

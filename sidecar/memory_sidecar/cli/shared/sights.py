@@ -50,7 +50,7 @@ def print_answer(answer: Answer, sought: Sought, given: Mapping[str, Any]) -> No
     for left in answer.left_out:
         more = "; it mentions this key" if left.mentions else ""
         more += f"; it was written on {', '.join(left.hosts)}" if hosts and left.hosts else ""
-        complain(told(left._replace(problem=left.problem + more), given))
+        complain(told(left._replace(problem=left.problem + more)))
     if answer.elsewhere:
         # Whether such a store was this memory nobody can tell; but which of these runs met the key can be asked.
         anywhere = {name: given.get(name) for name in ("store_dir", "journal_dir")}
