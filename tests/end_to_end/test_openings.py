@@ -135,6 +135,8 @@ def test_opens_and_ends_of_a_run_are_answered_in_the_order_in_which_they_were_as
         return [
             (sidecar.message(OPEN, one), "opened"),
             (sidecar.message(OPEN, one), "open already"),
+            (sidecar.message(OPEN, {**one, "resume": "perhaps"}), "resume is one of"),
+            (sidecar.message(OPEN, {**one, "scope": 5}), "scope is an object"),
             (sidecar.tool("memory_list", {}, "monday"), "served"),
             (sidecar.message(SUSPEND, one), "ended"),
             (sidecar.message(SUSPEND, one), "not open"),

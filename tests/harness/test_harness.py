@@ -521,7 +521,10 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
 
 
 @pytest.mark.parametrize("way", ["left", "cancelled", "failed"])
-async def test_a_frozen_sidecar_is_left(tmp_path: Path, way: str, impatient: pytest.MonkeyPatch) -> None:
+async def test_a_frozen_sidecar_is_left(
+    tmp_path: Path, way: str, impatient: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """And the program's log tells of each run that was not suspended, and of the process that had to be killed."""
     with anyio.fail_after(60), anyio.CancelScope() as scope, suppress(ZeroDivisionError):
         async with launch(tmp_path) as memory, memory.run("monday") as run, memory.run("tuesday"):
             await run.call("memory_write", NOTE)
@@ -531,6 +534,10 @@ async def test_a_frozen_sidecar_is_left(tmp_path: Path, way: str, impatient: pyt
                 await anyio.sleep_forever()
             if way == "failed":
                 raise ZeroDivisionError
+    told = [record.getMessage() for record in caplog.records if record.name == "memory_sidecar.harness"]
+    assert [text.split(" and ")[0] for text in told[:2]] == ["run tuesday was left", "run monday was left"]
+    assert "was sent SIGKILL, as the memory sidecar does not answer; what it acknowledged is saved" in told[2]
+    assert len(told) == 3
     impatient.undo()
     async with launch(tmp_path) as memory, memory.run("monday", resume="require") as run:
         assert list(run.scope["keys"]) == ["plan"]

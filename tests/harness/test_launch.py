@@ -18,7 +18,7 @@ from tests.support.sidecar import ROOT, SERVE, environment
 from memory_sidecar.cli import serve
 from memory_sidecar.harness import LaunchOptions, MemorySidecar, StartError, bounds
 from memory_sidecar.harness import errors as harness_errors
-from memory_sidecar.harness.mcp import memory_session
+from memory_sidecar.harness.mcp import memory_session, memory_transport
 
 pytestmark = pytest.mark.anyio
 
@@ -76,10 +76,26 @@ async def test_an_option_of_another_type_is_told_with_what_to_give(launch: Any) 
             pytest.fail("it started")
 
 
-async def test_a_misspelt_option_is_named(launch: Any) -> None:
-    with pytest.raises(TypeError, match=r"identty is no option .* identity"):
+async def test_a_misspelt_option_is_named(launch: Any, anyio_backend: str) -> None:
+    """With all that could have been meant, also what is no option of `serve`."""
+    beside = "command, env, stderr, restarts" if anyio_backend == "asyncio" else "run, command, env, errlog"
+    with pytest.raises(TypeError, match=rf"identty is no option .* identity.* log_format, {beside}$"):
         async with launch(identty="me"):
             pytest.fail("it started")
+
+
+async def test_the_transport_names_what_it_calls_stderr() -> None:
+    with pytest.raises(TypeError, match="stderr is called errlog here"):
+        async with memory_transport(identity="tester", stderr=sys.__stderr__):  # type: ignore[call-arg]
+            pytest.fail("it started")
+
+
+@pytest.mark.parametrize("mask", [0o777, 0o277, 0o400, 0])
+async def test_a_launch_works_whatever_the_umask(mask: int, launch: Any, request: pytest.FixtureRequest) -> None:
+    before = os.umask(mask)
+    request.addfinalizer(lambda: os.umask(before))
+    async with launch():
+        pass
 
 
 @pytest.mark.parametrize(

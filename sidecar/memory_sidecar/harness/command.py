@@ -47,8 +47,19 @@ _PROGRAM: Final = "from memory_sidecar.__main__ import main; raise SystemExit(ma
 """What `-m memory_sidecar` does, without the modules that Python loads for `-m`: a thirtieth of a launch."""
 
 
-def command_line(command: Sequence[StrPath] | None, options: LaunchOptions, run: str | None = None) -> list[str]:
+_BESIDE: Final = ("command", "env", "stderr", "restarts")
+"""What `MemorySidecar.launch` takes beside the options of `serve`."""
+
+
+def command_line(
+    command: Sequence[StrPath] | None,
+    options: LaunchOptions,
+    run: str | None = None,
+    beside: Sequence[str] = _BESIDE,
+) -> list[str]:
     """The words that start the sidecar; `command` is how, `serve` included, the one of this Python by default.
+
+    `beside` names what the caller takes beside options of `serve`, for whoever misspells one of either.
 
     Raises:
         TypeError: there is no such option, or a value is neither text nor a path.
@@ -56,7 +67,8 @@ def command_line(command: Sequence[StrPath] | None, options: LaunchOptions, run:
     """
     unknown = ", ".join(options.keys() - LaunchOptions.__annotations__.keys())
     if unknown:
-        raise TypeError(f"{unknown} is no option of a launch; they are: {', '.join(LaunchOptions.__annotations__)}")
+        known = ", ".join((*LaunchOptions.__annotations__, *beside))
+        raise TypeError(f"{unknown} is no option here; the options are: {known}")
     # `-P` keeps what lies in the working directory from being imported by the sidecar.
     if isinstance(command, str | bytes) or (command is not None and not command):
         raise TypeError('command is a list of words, such as ["memory-sidecar", "serve"]; leave it out for the default')

@@ -117,6 +117,11 @@ class Connection:
         return self._pump.silent
 
     @property
+    def forced(self) -> str | None:
+        """The signal that it took to end the process; None if it took none."""
+        return self._pump.forced
+
+    @property
     def pid(self) -> int:
         return self._child.pid
 

@@ -24,6 +24,7 @@ from .run import Bound, Name, OpenRun
 from .start import start
 from .steps import Steps, Wait, answer
 from .supervision import Supervision
+from .unanswered import tell_unanswered
 
 __all__ = ["Launched", "Resume"]
 
@@ -207,7 +208,12 @@ class Launched(Bound):
 
     def _leave(self) -> Steps[None]:
         self._left = True
-        yield Wait(self._connection.end(self._patience()), insistent=True)
+        connection = self._connection
+        try:
+            yield Wait(connection.end(self._patience()), insistent=True)
+        finally:
+            if connection.forced:
+                tell_unanswered(f"process {connection.pid} did not end by itself and was sent {connection.forced}")
 
     def _patience(self) -> float:
         """How long the sidecar may take to end by itself, in seconds."""

@@ -55,7 +55,8 @@ async def memory_transport(
 
     Args:
         run: the run's id; it is resumed if it exists. A new one by default.
-        errlog: where the sidecar's log goes; this process's stderr by default.
+        errlog: where the sidecar's log goes, a file that is open for text (a launch calls it `stderr`); this process's
+            stderr by default.
 
     The others are those of `MemorySidecar.launch`. A request that is larger than the sidecar reads, or that holds what
     JSON cannot carry, raises the SDK's `MCPError` (`McpError` in 1.x), or a ValueError where the SDK itself cannot
@@ -70,7 +71,9 @@ async def memory_transport(
         SidecarDiedError: the process has ended, and the client did not notice (1.x).
         TypeError: there is no such option, or a value is of the wrong type.
     """
-    words = command_line(command, options, run)
+    if "stderr" in options:
+        raise TypeError("stderr is called errlog here, as in the SDK, and is a file that is open for text")
+    words = command_line(command, options, run, ("run", "command", "env", "errlog"))
     stdio_client, parameters = _sdk()
     failure: BaseException | None = None
     started = False

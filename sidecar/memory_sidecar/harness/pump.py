@@ -42,6 +42,8 @@ class Pump(threading.Thread):
         """Whether the sidecar let somebody wait in vain, and has answered nothing since."""
         self.left = False
         """Whether the harness wants it to end."""
+        self.forced: str | None = None
+        """The signal that it took to end the process; None if it took none."""
         self.how: str | None = None
         """How the process ended, as the beginning of a sentence."""
         self._child = child
@@ -103,6 +105,7 @@ class Pump(threading.Thread):
         if late and self._steps:
             if self._deaf:
                 self._fail()  # it will answer nothing any more, and waits are over before it is
+            self.forced = "SIGKILL" if self.forced else "SIGTERM"
             self._steps.pop(0)()
             self._limit = time.monotonic() + bounds.KILL_SECONDS
 

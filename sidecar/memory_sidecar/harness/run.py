@@ -14,6 +14,7 @@ from .frames import PARSE_ERROR, FrameTooLargeError
 from .requests import Request
 from .result import NO_OBJECT, NOT_JSON, TOO_LARGE, UNKNOWN, ToolResult, for_model
 from .steps import Steps, Wait, answer
+from .unanswered import tell_unanswered
 
 if TYPE_CHECKING:
     from .core import Launched
@@ -208,6 +209,7 @@ class OpenRun(Bound):
 
     def _leave(self, failure: BaseException | None) -> Steps[None]:
         """Suspend the run unless it has ended, even while being cancelled; but not for ever."""
+        unanswered = False
         try:
             if self._ending is not None and not self._ended:  # begun by somebody who then was cancelled
                 with suppress(SidecarError, TimeoutError):
@@ -215,11 +217,13 @@ class OpenRun(Bound):
             if not self._ended and not self._launched._connection.silent:  # noqa: SLF001
                 yield from self._end("memory-sidecar/run/suspend", {}, seconds=bounds.STOP_SECONDS)
         except TimeoutError:
-            pass  # the sidecar is known for silent now, and its launch will end it
+            unanswered = True  # its launch will end it
         except SidecarError:
             if failure is None:  # else what made the block fail says more
                 raise
         finally:
+            if not self._ended and (unanswered or self._launched._connection.silent):  # noqa: SLF001
+                tell_unanswered(f"run {self._name.run} was left and not suspended")
             self._release()
 
 

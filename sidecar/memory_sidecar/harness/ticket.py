@@ -33,10 +33,11 @@ def new_ticket() -> tuple[str, str]:
 
     token = urlsafe_b64encode(os.urandom(32)).rstrip(b"=")
     try:
-        descriptor, path = tempfile.mkstemp(prefix="memory-sidecar-", suffix=".ticket")  # mode 0600
+        descriptor, path = tempfile.mkstemp(prefix="memory-sidecar-", suffix=".ticket")
     except OSError as error:
         raise _unwritable(error) from error
     try:
+        os.fchmod(descriptor, 0o600)  # an umask may have taken the owner's own rights
         os.write(descriptor, token)
     except OSError as error:
         with suppress(OSError):

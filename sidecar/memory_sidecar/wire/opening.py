@@ -50,11 +50,11 @@ class OpeningCancelledError(Exception):
 def open_run(session: "Session", call: Call, lane: Lane) -> dict[str, Any]:
     """`memory-sidecar/run/open`."""
     params = call.request.params
-    after = next_state(m.RUN_OPEN, lane.state)
     resume = params.get("resume", "auto")
     if resume not in RESUMES:
         raise Error(INVALID_PARAMS, f"resume is one of {', '.join(RESUMES)}")
     handed = _handed_scope(params.get("scope"))
+    after = next_state(m.RUN_OPEN, lane.state)
     identity = None if lane.name is None else lane.name.identity
     if resume == "require" and handed is None:
         check_resumable(session.service.journal(identity)[0], params["run"])
