@@ -120,7 +120,7 @@ class MemorySidecar(Launched):
                 that they had. A read or a listing that was under way is asked again; of any other call the model is
                 told that its outcome is unknown. Each is told to the logger `memory_sidecar.harness`.
             options: those of `memory-sidecar serve` (`config`, `identity`, `many_identities`, `store_dir`,
-                `journal_dir`, `lockdown`, `log_level`, `log_format`), as `LaunchOptions` describes them.
+                `journal_dir`, `keep_runs`, `lockdown`, `log_level`, `log_format`), as `LaunchOptions` describes them.
 
         The sidecar is in a session of its own: Ctrl-C at a terminal is the harness's to handle, and doesn't end it.
 
