@@ -58,8 +58,8 @@ async def memory_transport(
         errlog: where the sidecar's log goes, a file that is open for text (a launch calls it `stderr`); this process's
             stderr by default.
 
-    A `Client` that is pinned to 2026-07-28 never asks for instructions, so its `instructions` are None and the model gets
-    no system text: use `memory_session`, or a client in its mode `auto` or `legacy`.
+    A `Client` that is pinned to 2026-07-28 never asks for instructions, so its `instructions` are None and the model
+    gets no system text: use `memory_session`, or a client in its mode `auto` or `legacy`.
 
     The others are those of `MemorySidecar.launch`. A request that is larger than the sidecar reads, or that holds what
     JSON cannot carry, raises the SDK's `MCPError` (`McpError` in 1.x), or a ValueError where the SDK itself cannot

@@ -566,6 +566,18 @@ async def test_listing_transfers_no_bodies_of_ours(store: AsyncStore, nc: Client
     assert nc.stats["in_bytes"] - before < 2 * MAX_CONTENT_BYTES
 
 
+async def test_a_header_that_differs_from_its_value_is_listed_and_never_read(
+    store: AsyncStore, nc: Client, bucket: str
+) -> None:
+    await put(
+        nc, bucket, "agent.k", b"---\ndescription: of the value\n---\n\nbody", {"Memory-Description": "of the header"}
+    )
+    assert await store.list() == [Item("k", "of the header")]
+    assert await store.read("k") == Entry("of the value", "body")
+    await put(nc, bucket, "agent.k", b"---\ndescription: of the value\n---\n\nbody")  # without one the value is read
+    assert await store.list() == [Item("k", "of the value")]
+
+
 async def test_cancelled_listing_leaves_no_consumer(store: AsyncStore, nc: Client, bucket: str) -> None:
     for number in range(200):
         await put(nc, bucket, f"agent.k{number}", b"x" * 50_000)
