@@ -216,6 +216,7 @@ class _InProcess:
     """What the library asks of its `Connection`, answered by a session of the wire in this process."""
 
     silent = False
+    forced: str | None = None
     how = f"the memory sidecar {ending(-signal.SIGKILL)} before it answered"
 
     def __init__(self, service: Service) -> None:
