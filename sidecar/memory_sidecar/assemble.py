@@ -1,8 +1,8 @@
 """The only place where objects are built: from arguments and configuration to a service, step by step.
 
-`prepare` decides where everything is and makes the directories; `Plan.start` opens the store, then gives up every
-right that serving it doesn't need, and only then lets the first thread start. Whatever connection a backend needs is
-made here and closed here.
+`prepare` decides where everything is; `Plan.start` opens the store and makes the directory of the journals, then gives
+up every right that serving it doesn't need, and only then lets the first thread start. Whatever connection a backend
+needs is made here and closed here.
 """
 
 import os
@@ -18,6 +18,7 @@ from .observe import gauges, log
 from .options import OptionsError, age
 from .places import default_journal_dir, keep_apart, make_journal_dir, neighbours
 from .remedy import RemedyError
+from .run.directory import identity_directory
 from .run.session import Setting
 from .run.terms import is_run_id
 from .store.authority import Store
@@ -103,7 +104,10 @@ class Plan(NamedTuple):
         except BackendError as error:
             raise StartError(error.problem, error.remedy) from error
         self._warn()
+        # First whether journals may be there: a memory that is only read gets no directory either.
         keep_apart(running.only_read, self.journal_dir)
+        above = self.journal_dir if self.identity is None else os.path.dirname(self.journal_dir)
+        make_journal_dir(above, self.identity)
         guarded = running.opened.store.guard
         catalog = Catalog(enabled=memory.enabled, read_only=memory.read_only, guarded=guarded)
         directories = (*running.directories, self.journal_dir)  # runs are journaled with no memory too
@@ -140,7 +144,7 @@ class Plan(NamedTuple):
 
 
 def prepare(arguments: Arguments) -> Plan:
-    """Read the configuration, settle identity and places, and make the journal's directory.
+    """Read the configuration, settle identity and places. Nothing is made yet.
 
     Raises:
         StartError: with the full remedy.
@@ -160,7 +164,7 @@ def prepare(arguments: Arguments) -> Plan:
         journal_dir = files.absolute(journal_dir)
     except RemedyError as error:
         raise StartError(f"the journal directory {error.problem}", error.remedy) from error
-    own = make_journal_dir(journal_dir, identity)
+    own = journal_dir if identity is None else identity_directory(journal_dir, identity)
     mode = _mode(arguments.lockdown)
     return Plan(config, identity, arguments.store_dir, own, arguments.run, keep_runs, mode)
 

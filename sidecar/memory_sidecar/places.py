@@ -104,6 +104,8 @@ def keep_apart(only_read: Sequence[str], journal_dir: str) -> None:
 
 def _holds(directory: str, other: str) -> bool:
     """Whether `other` is `directory` or lies in it, by whatever links and mounts one gets there."""
+    if not os.path.exists(directory):
+        return False
     path, last = os.path.realpath(other), ""
     while path != last:
         if os.path.exists(path) and os.path.samefile(path, directory):

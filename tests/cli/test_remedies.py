@@ -39,29 +39,18 @@ def remedies(text: str) -> list[str]:
     return re.findall(r"(?:memory-sidecar|chmod|mkdir) [^\n]*", text)
 
 
-def test_a_pasted_prune_removes_what_was_named_and_not_the_default(cli: Cli, awkward: Place, tmp_path: Path) -> None:
-    home = tmp_path / "home"
+def test_a_pasted_removal_takes_the_one_journal_that_was_named(cli: Cli, awkward: Place, tmp_path: Path) -> None:
     awkward.write("a")
-    default = home / "memory-sidecar" / "runs"
-    for runs in (awkward.runs, default):
-        runs.mkdir(parents=True, exist_ok=True)
-        (runs / "broken.jsonl").write_text('{"seq":1,"type":"meta"}\n')
-        (runs / "none.jsonl").write_text("")
-    env = {"XDG_STATE_HOME": str(home)}
-    said: set[str] = set()
+    for name in ("broken", "evidence"):
+        (awkward.runs / f"{name}.jsonl").write_text('{"seq":1,"type":"meta"}\n')
     for words in (("doctor",), ("runs",), ("runs", "--saw", "a"), ("runs", "show", "broken"), ("quarantine", "a")):
-        done = cli(*words, *awkward.options, env=env)
-        found = [one for one in remedies(done.out + done.err) if "prune --state" in one]
-        assert found, words
-        said |= set(found)
-    assert len(said) == 2
-    # With no place given, the default is what is meant.
-    assert "prune --state damaged\n" in cli("runs", env=env).err
-    for line in said:
-        done = pasted(line, tmp_path, home)
-        assert done.returncode == 0, done.stderr
-    assert {path.name for path in awkward.runs.iterdir()} == {"monday.jsonl"}
-    assert len(list(default.iterdir())) == 2
+        done = cli(*words, *awkward.options)
+        lines = re.findall(r"rm [^\n]*", done.out + done.err)
+        assert lines, words
+        (line,) = [one for one in lines if "broken" in one]
+        assert "prune" not in done.out + done.err
+    assert pasted(line, tmp_path, tmp_path).returncode == 0
+    assert {path.name for path in awkward.runs.iterdir()} == {"monday.jsonl", "evidence.jsonl"}
     assert not list(tmp_path.rglob("pwned"))
 
 
@@ -108,12 +97,10 @@ def test_another_owners_journal_is_for_that_one_to_open(tmp_path: Path, monkeypa
     path = tmp_path / "a run.jsonl"
     path.write_text("")
     one = Journaled(str(path), "a run", "bot", "unreadable", False, "cannot be read: Permission denied")
-    assert remedy(one, {}) == f"let this user read it: chmod u+r '{path}'"
+    assert remedy(one) == f"let this user read it: chmod u+r '{path}'"
     owner = os.geteuid()
     monkeypatch.setattr(os, "geteuid", lambda: owner + 1)
-    assert remedy(one, {}) == (
-        f"let this user read it; it belongs to another: as that one, or root, chmod o+r '{path}'"
-    )
+    assert remedy(one) == (f"let this user read it; it belongs to another: as that one, or root, chmod o+r '{path}'")
 
 
 def test_a_remedy_names_the_options_of_its_command_and_no_other_name_is_touched(cli: Cli, tmp_path: Path) -> None:

@@ -173,7 +173,7 @@ def test_damage_is_told_beside_every_answer(cli: Cli, place: Place) -> None:
         assert "good" in done.out
         if "--json" not in words:
             assert "run bad of bot: its journal is damaged, line 3: its checksum does not match" in done.err
-            assert "runs prune --state damaged" in done.err
+            assert f"rm {journal}" in done.err
     assert "; it mentions this key" in cli("runs", "--saw", "plan", *place.options).err
     assert json.loads(cli("runs", "--saw", "plan", "--json", *place.options).out)["complete"] is False
     done = cli("runs", "show", "bad", *place.options)
@@ -309,7 +309,8 @@ def test_every_journal_that_cannot_be_used_is_named_and_hides_no_other(cli: Cli,
         told = done.err if words[0] == "runs" else done.out
         for run, problem in bad.items():
             assert re.search(rf"{run}( of bot: its journal)? {problem}", told), (words, run)
-        remedies = re.findall(r"^ +(?:-> )?(.*(?:move .* away|prune --state|with that version).*)$", told, re.MULTILINE)
+        mends = r"^ +(?:-> )?(.*(?:move .* away|remove this one: rm |with that version).*)$"
+        remedies = re.findall(mends, told, re.MULTILINE)
         assert len(remedies) == len(bad), words
     assert "good" in cli("runs", "--saw", "plan", *place.options).out
     listed = json.loads(cli("runs", "--json", *place.options).out)["runs"]

@@ -62,6 +62,7 @@ class Journal:
         self._torn = False
         self._name_flushed = False
         self._problem: OSError | None = None
+        self._made = False
         self._forgotten: Record = {}
         """What the first record adds in place of a file that was lost under its holder."""
 
@@ -169,6 +170,8 @@ class Journal:
         """Why the last append did not reach the file, without a path; None if it did."""
         if self._problem is None:
             return None
+        if self._problem.errno == errno.EEXIST:
+            return "another file took the name of the run's journal; move it away"
         return _lost_directory(self._directory, self._problem) or self._problem.strerror or "the write failed"
 
     def _write(self, durable: bool) -> None:
@@ -291,6 +294,7 @@ class Journal:
             files.close(old)
             self._lose()
         self._descriptor, self._length, self._seq, self._settled = descriptor, 0, 1, 0
+        self._made = True
         self._torn = self._name_flushed = False
         return descriptor
 
@@ -310,15 +314,15 @@ class Journal:
 
     def remove(self) -> None:
         """Remove the file, if it is still the one under its name, and let go of it."""
-        if self._descriptor is not None:
-            with suppress(OSError):
-                if files.has_name(self._descriptor, self._path):
-                    os.unlink(self._path)
-        self.close()
+        self.close(discard=True)
 
-    def close(self) -> None:
-        """Let go of the file and its lock. What waits is lost."""
+    def close(self, *, discard: bool = False) -> None:
+        """Let go of the file and its lock. What waits is lost. A new file that nothing could be written to goes."""
         if self._descriptor is not None:
+            if discard or (self._made and not self._length and not self._forgotten):
+                with suppress(OSError):
+                    if files.has_name(self._descriptor, self._path):
+                        os.unlink(self._path)
             files.close(self._descriptor)
             self._descriptor = None
 

@@ -8,7 +8,7 @@ What an answer leaves out is in it, by name.
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from typing import Final
 
 from ..named_tuple import NamedTuple
@@ -190,10 +190,10 @@ def saw(found: Iterator[Journaled], sought: Sought, where: Where = ANYWHERE) -> 
             read += 1
             inside.add(one.identity)
             hosts.update(one.hosts() or [""])
-            met = [sight for key in sorted(keys) for sight in _sights(one, sought._replace(key=key))]
+            met, apart = _placed(one, sought, where, keys)
             placed += met
             listed += _listings(one)
-            problem = _forgotten(one, met)
+            problem = _forgotten(one, met) or (ELSEWHERE if apart else "")
         if problem:
             left_out.append(_left_out(one, problem, sought, where))
     before = {store for each in aside if each.proves for store in each.stores}
@@ -248,17 +248,41 @@ def _left_out(one: Journaled, problem: str, sought: Sought, where: Where) -> Lef
     return LeftOut(one.run, one.identity, one.state, one.path, problem, mentions, hosts)
 
 
-def _sights(one: Journaled, sought: Sought) -> Iterator[tuple[str, Sight]]:
-    """Each time that the run met the note, with the latest time in the run until then."""
+def _placed(
+    one: Journaled, sought: Sought, where: Where, keys: set[str]
+) -> tuple[list[tuple[str, Sight]], list[tuple[str, Sight]]]:
+    """Each time that the run, which has been in this memory, met the note; and a note of its name elsewhere.
+
+    A run can go on in another store. What it met there is not this note, unless that store is this one as it was
+    before; so it is told only if it is the very document. A short journal does not keep where each meeting was.
+    """
+    names, first = where.names, one.standing.first if one.standing else {}
+    away = set() if names is None or "compacted" in first else one.stores() - names.keys()
+    if names is None or not away:
+        return [sight for key in sorted(keys) for sight in _sights(one, sought._replace(key=key))], []
+    met: list[tuple[str, Sight]] = []
+    for key in sorted(keys):
+        here = {store for store, name in names.items() if name == key}
+        met += _sights(one, sought._replace(key=key), here)
+    others = list(_sights(one, sought, away - {where.of(one.identity)}))
+    same = [other for other in others if where.proof and other[1].revision == where.proof]
+    return sorted(met + same, key=lambda pair: pair[0]), [other for other in others if other not in same]
+
+
+def _sights(one: Journaled, sought: Sought, within: Container[str] | None = None) -> Iterator[tuple[str, Sight]]:
+    """Each time that the run met the note, in the stores `within` if given, with the latest time until then."""
     if not one.mentions(sought.key):
         return
     records = one.records()
-    hosts = [""]
+    hosts, stores = [""], [""]
     for record in records:
         hosts.append(record.get("host", hosts[-1]))
+        stores.append(record.get("store", stores[-1]))
     latest = ""
     for met in meetings(records):
         # Where a write went astray the revision that may be stored is not always known.
+        if within is not None and stores[met.place + 1] not in within:
+            continue
         if met.key == sought.key and (met.why == "unknown" or sought.matches(met.met)):
             what = "refused" if met.why == "stale" else met.why
             latest = max(latest, met.time)

@@ -167,6 +167,8 @@ class Run:
         found = self._journal.open()
         if found is not None and resume == "never":
             raise RunRefusedError(f"run {self.id} exists already; use another run id or resume: auto")
+        if handed is not None and resume == "never":
+            raise RunRefusedError("a scope is something to resume; leave it out, or use resume: auto")
         if found is not None and found.state == "completed":
             raise RunRefusedError(f"run {self.id} has completed and cannot go on; use another run id")
         if found is None and handed is None and resume == "require":
