@@ -170,7 +170,11 @@ CASES: dict[str, tuple[Setup, str, str]] = {
     "memory directory is a file": (file_for_memory, "make it a directory", "bot is not a directory"),
     "store base is a file": (file_for_store_base, "make it a directory", "base is not a directory"),
     "memory directory is a dangling link": (dangling_link, "make it a directory", "bot is not a directory"),
-    "directory that cannot be made": (kernel_directory, "set --journal-dir", "is not writable by this user"),
+    "directory that cannot be made": (
+        kernel_directory,
+        "set harness.memory.options.directory",
+        "is not writable by this user",
+    ),
     "no home": (no_home, "set --journal-dir", "there is no home directory"),
     "bad run id": (bad_run_id, "--run is an id of 1 to 128 letters", "'../monday' is no run id"),
     "completed run": (completed_run, "use another run id", "has completed and cannot go on"),
@@ -297,12 +301,17 @@ def mounted(path: Path, options: str) -> Iterator[None]:
 
 def test_read_only_disk(cli: Cli, place: Place) -> None:
     with mounted(place.path, "ro,size=64k"):
-        check(cli, Start(list(place.options)), "set --journal-dir", "its disk is read-only")
+        check(cli, Start(list(place.options)), "set harness.memory.options.directory", "its disk is read-only")
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 def test_directory_of_somebody_else(cli: Cli) -> None:
-    check(cli, Start(["--store-dir", "/", "--identity", "bot"]), "set --journal-dir", "is not writable by this user")
+    check(
+        cli,
+        Start(["--store-dir", "/", "--identity", "bot"]),
+        "set harness.memory.options.directory",
+        "is not writable by this user",
+    )
 
 
 def test_full_disk(cli: Cli, place: Place) -> None:

@@ -556,7 +556,7 @@ def test_a_stranger_does_not_learn_why_it_cannot_start(tmp_path: Path) -> None:
 
 def test_a_place_where_nothing_can_be_made_is_answered_with_its_name() -> None:
     with Sidecar(Path("/proc/memory")) as sidecar:  # not even root can
-        assert_cannot_start(sidecar, "/proc/memory", "directory", "--journal-dir")
+        assert_cannot_start(sidecar, "/proc/memory", "directory", "harness.memory.options.directory")
 
 
 def test_wrong_usage_without_a_ticket_is_one_line_and_64(tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ def test_what_an_older_version_left_is_taken_over_by_whom_it_names(tmp_path: Pat
     flat = {path: path.read_bytes() for path in runs.glob("*.jsonl")}
     for identity in ("c", "a/b", ".."):  # a link, and what cannot be a directory's name
         (runs / "wed.jsonl").write_bytes(encode(meta(run="wed", identity=identity, tools=["t"], store="s"), 1))
-        prepare(Arguments(store_dir=str(state), many_identities="yes", lockdown="off"))
+        prepare(Arguments(store_dir=str(state), many_identities="yes", lockdown="off")).start()
         assert (runs / "wed.jsonl").exists()
     assert (runs / "a" / "mon.jsonl").read_bytes() == flat[runs / "mon.jsonl"]
     with launched(state, *guarded(tmp_path), MANY, "--lockdown", "auto", identity="") as sidecar:

@@ -59,7 +59,7 @@ def test_another_file_is_never_overwritten(tmp_path: Path) -> None:
         renamed(journal)
         journal.write_text("somebody's own notes")
         answer = sidecar.call("memory_list")
-        assert "exists" in answer["_meta"][UNSAVED].lower()
+        assert "another file took the name" in answer["_meta"][UNSAVED]
         assert journal.read_text() == "somebody's own notes"
         journal.unlink()
         assert UNSAVED not in sidecar.call("memory_list")["_meta"]

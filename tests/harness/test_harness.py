@@ -529,6 +529,7 @@ async def test_a_frozen_sidecar_is_left(
         async with launch(tmp_path) as memory, memory.run("monday") as run, memory.run("tuesday"):
             await run.call("memory_write", NOTE)
             os.kill(pid_of(memory), signal.SIGSTOP)
+            os.waitid(os.P_PID, pid_of(memory), os.WSTOPPED | os.WNOWAIT)  # until then it may answer yet
             if way == "cancelled":
                 scope.cancel()
                 await anyio.sleep_forever()

@@ -387,7 +387,7 @@ def test_a_full_store_is_an_error_with_a_remedy(desk: Desk) -> None:
         desk.store.backend.shelf.documents[f"k{number}"] = b"text"
     said = desk.error("memory_write", {"key": "new", "description": "words", "content": "text"})
     assert "1024 entries" in said
-    assert "Overwrite an entry" in said
+    assert "Overwrite or delete one that you wrote" in said
     assert len(desk.ask("memory_list")["memories"]) == MAX_ENTRIES
     assert desk.write("k0", overwrite=True)["written"] is True
 
