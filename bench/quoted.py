@@ -62,7 +62,7 @@ def tables(taken: Sequence[Results]) -> dict[str, list[str]]:
         "beside": _beside(taken),
         "targets": _targets(taken),
         "growth": _growth(taken),
-        "survivors": _survivors(taken[-1]),
+        "survivors": _survivors(taken[0]),
     }
 
 
